@@ -188,10 +188,7 @@ def _call(verb: str, arguments: list[str]) -> int:
 
 
 def _usage(verb: str, error: Exception) -> int:
-    """Report a mistake in the command line in one line and return the exit code.
-
-    Raise any other error again.
-    """
+    """Report a mistake in the command line in one line and return the exit code; raise any other error."""
     if type(error).__name__ == "Abort":
         raise KeyboardInterrupt from error
     if type(error).__name__ == "NoArgsIsHelpError":
@@ -255,9 +252,6 @@ def _unexpected(verb: str, error: BaseException) -> int:
 
 
 def _leave_the_pipe() -> int:
-    """Send the rest of our output nowhere after its reader has gone, and return the exit code.
-
-    Otherwise the interpreter would complain when it flushes the output at its end.
-    """
+    """Drop further output after its reader has gone, so that the interpreter does not complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return _BROKEN_PIPE

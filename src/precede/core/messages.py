@@ -94,10 +94,7 @@ class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
 
 
 class ControlOnlyPacket(Packet, frozen=True, gc=False):
-    """A packet without application messages whose every byte, the header included, counts as control data.
-
-    A subclass gives `size_bytes` and `control_entries`.
-    """
+    """A packet without application messages: every byte, the header included, counts as control data."""
 
     messages: ClassVar[int] = 0
 

@@ -32,5 +32,4 @@ class Peaks:
                 largest[name] = value
 
     def restart(self) -> None:
-        """Reset the peaks to the present sizes."""
         self.largest = dict(self._latest or {})

@@ -13,5 +13,4 @@ def derive_seed(seed: int, *name: str | int) -> int:
 
 
 def named_generator(seed: int, *name: str | int) -> Random:
-    """Return a generator that depends on the seed and its own name alone."""
     return Random(derive_seed(seed, *name))

@@ -61,7 +61,6 @@ class Setting(Struct, frozen=True):
 
     @property
     def required(self) -> bool:
-        """True if the setting has no default."""
         return self.default is msgspec.NODEFAULT
 
     def written_default(self) -> str:

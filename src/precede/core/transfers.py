@@ -31,10 +31,7 @@ class LinkRecord(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Transfer(Struct, gc=False):
-    """One packet on a link: when it was sent and how long until it was received (None: never).
-
-    `gap` is how long the sender waited after that before it sent the next message.
-    """
+    """One packet on a link: when sent, how long until received (None: never), and the `gap` to the next."""
 
     at: Instant
     time: Duration | None

@@ -31,10 +31,9 @@ PACKAGES: Final = ("precede", "msgspec", "numpy", "pyarrow", "numba", "pyspark")
 
 
 def write_bundle(run: Run, folder: Path, log: Path | None = None) -> dict[str, Any]:
-    """Write a run and its results to a folder; return what `bundle.json` holds.
+    """Write a run and its results, verified and measured, to a folder; return what `bundle.json` holds.
 
-    `log` is a folder with the run's event log, which is copied. Without it the run is carried out now. The log
-    is verified and measured.
+    `log` is a folder with the run's event log, which is copied; without it the run is carried out now.
     """
     folder.mkdir(parents=True, exist_ok=True)
     alone = _with_its_files(run, folder)
@@ -86,7 +85,6 @@ def versions() -> dict[str, str]:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
     return sha256(path.read_bytes()).hexdigest()
 
 

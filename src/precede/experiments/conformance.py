@@ -86,10 +86,9 @@ def load_own(target: str) -> Any:
 
 
 def load_entry(target: str, order: Order) -> Entry[Any]:
-    """Load the protocol that `module:Name` names, as a registry entry.
+    """Load the protocol that `module:Name` names: an `Entry`, or a `Node` class, which promises `order`.
 
-    The name stands for an `Entry`, or for a `Node` class whose constructor takes a context. The entry of a
-    class promises `order`. Raise `BadInput` if it is neither, or if no node of the class can be built.
+    Raise `BadInput` if it is neither, or if no node of the class can be built.
     """
     target_object: Any = load_own(target)
     name = target.partition(":")[2]
@@ -169,11 +168,7 @@ def _swarm_row(name: str, plans: list[tuple[Plan, Drawer, Entry[Any] | None]]) -
 
 
 def _worlds_of(entry: Entry[Any]) -> tuple[str, Drawer]:
-    """Return the built-in protocol whose worlds an entry gets, and the drawer of these worlds.
-
-    It is `prs` for the order multicast. Otherwise it is a protocol for point-to-point worlds if the entry can
-    run there, else one for contacts.
-    """
+    """Return the built-in protocol whose worlds an entry gets, and the drawer of these worlds."""
     if entry.order == "multicast":
         return "prs", find_drawer("prs")
     if "point_to_point" in entry.worlds:

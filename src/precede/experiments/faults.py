@@ -65,10 +65,7 @@ class FaultTable(Struct, frozen=True, kw_only=True):
 
 
 def read_faults(table: Table, names: Sequence[str], durable: bool | None = None) -> list[Fault]:
-    """Read the crashes and stalls that a table lists. Raise `BadInput` for a crash that is impossible.
-
-    `durable` is the value of the protocol's option of that name, and None if the protocol has no such option.
-    """
+    """Read the crashes and stalls that a table lists. `durable` is the protocol's option, None without one."""
     written = read_table(FaultTable, table)
     crashes = [_crash(table, item, names, durable) for item in written.crashes]
     stalls = [Stall(table.node("stalls", item.node, names), item.at, item.duration) for item in written.stalls]

@@ -58,7 +58,6 @@ def key(
 
 
 def node_count(help: str, *, least: int = 1) -> Note:
-    """Return the annotation of a key that is a number of nodes."""
     return Note(help, least, MOST_NODES)
 
 
@@ -73,12 +72,10 @@ def instant(help: str) -> Note:
 
 
 def distribution(help: str) -> Note:
-    """Return the annotation of a key that is a distribution in seconds, or a duration."""
     return Note(help, read=_distribution, shape="distribution or duration")
 
 
 def input_file(help: str) -> Note:
-    """Return the annotation of a key that names a file, relative to the scenario."""
     return Note(help, read=_path, shape="file")
 
 
@@ -122,7 +119,6 @@ def pair(value: Any) -> tuple[float, float]:
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """Read a list of node names. Raise ValueError for anything else."""
     if not isinstance(value, list):
         raise ValueError(f"expected a list of names, got {value!r}")
     return tuple(str(name) for name in value)

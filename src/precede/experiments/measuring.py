@@ -59,5 +59,4 @@ def part_of_folder(folder: Path) -> Measured:
 
 
 def measure_folder(folder: Path) -> Measures:
-    """Measure the run in a folder as its scenario says."""
     return measure_run(folder, *part_of_folder(folder))

@@ -43,10 +43,7 @@ def is_one_settings(text: str) -> bool:
 
 
 def read_one_settings(path: Path, text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the tables of a scenario, and the settings that have no counterpart.
-
-    Raises BadInput if the file has no movement, contacts or router that can be read.
-    """
+    """Return the tables of a scenario, and the settings that have no counterpart."""
     settings = _Settings(path, text)
     groups = _groups(settings)
     first, hosts = groups[0], sum(int(settings.number(f"Group{n}.nrofHosts") or 0) for n in groups)
@@ -112,7 +109,6 @@ class _Settings:
         return [float(match[1]) * _FACTORS[match[2]] for match in matches if match is not None]
 
     def wrong(self, key: str, cause: str) -> BadInput:
-        """Return the error about a setting, with its line if the file has it."""
         common = re.sub(r"^Group\d+\.", "Group.", key)
         line = self.lines.get(key, self.lines.get(common))
         return BadInput(f"{self.path}{'' if line is None else f':{line}'}: {key}: {cause}")
@@ -127,10 +123,7 @@ class _Settings:
 
 
 def _groups(settings: _Settings) -> list[int]:
-    """Return the numbers of the groups that move and route like the first group that can be read.
-
-    Raises BadInput if there is none.
-    """
+    """Return the numbers of the groups that move and route like the first group that can be read."""
     count = int(settings.number("Scenario.nrofHostGroups") or 1)
     keys = ("movementModel", "router", "speed", "waitTime", "bufferSize", "msgTtl", "interface1")
     alike: dict[int, tuple[str | None, ...]] = {}

@@ -77,7 +77,6 @@ def _meaning(setting: Setting) -> str:
 
 
 def main() -> None:
-    """Rewrite the page that the command line names."""
     path = Path(sys.argv[1])
     path.write_text(scenario_page(path.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -81,7 +81,6 @@ class Run(Struct, frozen=True, kw_only=True):
         return self.id_with(self.file_digests())
 
     def file_digests(self) -> dict[str, str]:
-        """Return digests of the files that the run reads. They do not depend on its seed."""
         return {key: _digest(self.base, value) for key, value in _paths(self)}
 
     def id_with(self, files: dict[str, str]) -> str:
@@ -112,20 +111,14 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class Replay(Struct):
-    """A measured network and workload, in place of those that the run describes.
-
-    `left` has the instants at which nodes really left.
-    """
+    """A measured network and workload in place of the run's own; `left` is when nodes really left."""
 
     network: Network
     workload: Workload
     left: Mapping[NodeId, Sequence[Instant]] = {}
 
     def presence(self, stays: Sequence[Presence]) -> tuple[Presence, ...]:
-        """Return the planned stays, each extended until its node really left.
-
-        A stay ends as planned if its node did not leave at or after the planned end.
-        """
+        """Return the planned stays, each extended until its node really left."""
         measured = []
         for stay in stays:
             late = [at for at in self.left.get(stay.node, ()) if stay.leave is not None and at >= stay.leave]
@@ -179,8 +172,8 @@ def prepare(
 ) -> Prepared:
     """Build the world of a run, and schedule its stays, workload, faults and gauges.
 
-    `entry` replaces the registered protocol. `watch` is called with the world before anything is scheduled.
-    `replay` replaces the network and the workload.
+    `entry` replaces the registered protocol, `replay` network and workload; `watch` gets the world before all
+    that.
     """
     entry = entry or registry.find(run.protocol)
     built = build_world(run)
@@ -208,10 +201,7 @@ def prepare(
 
 
 def carry_out_into(run: Run, folder: Path, entry: registry.Entry[Any] | None = None) -> Outcome:
-    """Carry out a run and write `events.parquet`, `gauges.parquet` and `run.json` to a folder.
-
-    If the run fails, none of the three is written.
-    """
+    """Carry out a run and write `events.parquet`, `gauges.parquet` and `run.json`, or nothing if it fails."""
     sink = ParquetSink(folder)
     try:
         outcome = carry_out(run, sink, entry)
@@ -253,7 +243,6 @@ def build_world(run: Run) -> BuiltWorld:
 
 
 def kind_of(table: Table) -> WorldKind[Any]:
-    """Return the kind of world that a `[world]` table names. Raise `BadInput` if it names none."""
     if "kind" not in table.data:
         raise table.lacks("'kind'")
     return find_kind(read_key(WorldTable, table, "kind"))

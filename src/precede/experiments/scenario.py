@@ -28,7 +28,6 @@ _TABLES: Final = ("world", "workload", "run", "faults")
 
 
 def builtin_names() -> list[str]:
-    """Return the names of the scenarios that come with the package."""
     folder = files("precede.experiments") / "builtin"
     return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
 
@@ -121,10 +120,7 @@ def _check_protocol(table: Table, protocol: str) -> None:
 
 
 def find_scenario(scenario: str, lake: str | Path = DEFAULT_LAKE) -> Path | None:
-    """Return the file of a scenario; None if the name is a trace in the lake.
-
-    Raise `BadInput` if it is neither.
-    """
+    """Return the file of a scenario; None for a trace in the lake. Raise `BadInput` if it is neither."""
     path = Path(scenario)
     if path.suffix == ".toml" or path.is_file():
         return path
@@ -139,10 +135,7 @@ def find_scenario(scenario: str, lake: str | Path = DEFAULT_LAKE) -> Path | None
 
 
 def _of_trace(trace: str, lake: str | Path) -> dict[str, Any]:
-    """Make the scenario of a trace in the lake, from the trace's contacts and messages.
-
-    If the lake has no messages of the trace, each node broadcasts one every 20min.
-    """
+    """Make the scenario of a trace in the lake, with its messages, else one of each node every 20min."""
     stored = Lake(lake)
     messages = stored.messages(trace)
     workload = {"every": "20min", "first": "20s", "size": 1000}
@@ -190,10 +183,7 @@ def _all_options(protocol: str, kind: str, options: Mapping[str, Any]) -> dict[s
 
 
 def _checked_options(protocol: str, kind: str, options: dict[str, Any], table: Table) -> dict[str, Any]:
-    """Return the options as written, after checking them. Raise `BadInput` if one is wrong.
-
-    A bare number is wrong for a duration, because it would mean microseconds.
-    """
+    """Return the options as written, after checking them; durations need a unit."""
     entry, usual = registry.find(protocol), registry.usual_dissemination(kind)
     options_and_keys = _all_options(protocol, kind, options)
     for key, value in options.items():

@@ -19,10 +19,7 @@ _MOST_CHARACTERS: Final = 1 << 24
 
 
 class Table:
-    """One table as written. `base` is the folder that paths are relative to.
-
-    `precede.experiments.keys.read_table` turns it into the struct that declares its keys.
-    """
+    """One table as written, for `keys.read_table`. `base` is the folder that paths are relative to."""
 
     def __init__(
         self,
@@ -50,7 +47,6 @@ class Table:
         return BadInput(f"{self.where(key)}{key}: {cause}")
 
     def lacks(self, noun: str) -> BadInput:
-        """Return the error that a required key is missing, for the caller to raise."""
         return BadInput(f"{self.file + ': ' if self.file else ''}[{self.name}] needs {noun}")
 
     def where(self, key: str) -> str:
@@ -77,7 +73,6 @@ class Table:
         return path
 
     def node(self, key: str, name: Any, names: Sequence[str]) -> NodeId:
-        """Return the id of a node by name. Raise an error about the key if no node has that name."""
         if str(name) not in names:
             raise self.wrong(key, f"no node {name!r} (there are {names[0]} to {names[-1]})")
         return list(names).index(str(name))

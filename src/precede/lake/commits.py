@@ -61,10 +61,7 @@ class Span(NamedTuple):
 
 
 class CommittedFile(Struct, frozen=True):
-    """A file as its record describes it: its size in bytes, rows, the digest of its bytes, and its units.
-
-    `path` is relative to the lake.
-    """
+    """A file as its record describes it: its path in the lake, size, rows, the digest of its bytes, units."""
 
     table: str
     path: str
@@ -91,7 +88,6 @@ class Key(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path of the record in the lake."""
         return f"{COMMITS}/{self.kind}/{self.name}~{self.generation}~{self.digest}{SUFFIX}"
 
 
@@ -110,7 +106,6 @@ class Place(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Does the file hold this unit and nothing else?"""
         return self.span == (0, self.file.rows)
 
 
@@ -152,15 +147,11 @@ class Commits:
         return msgspec.json.decode(text, type=Content)
 
     def write(self, key: Key, content: bytes) -> None:
-        """Write a record under its key."""
         self.storage.put(key.path, content)
 
 
 class Index(NamedTuple):
-    """What the winning records of some kinds say together: places by table and unit, facts by unit.
-
-    `damaged` are the keys of records that cannot be read.
-    """
+    """What the winning records say together: places, facts, and the keys of `damaged` records."""
 
     places: dict[str, dict[str, Place]]
     facts: dict[str, Fact]
@@ -190,11 +181,9 @@ def read_index(commits: Commits, kinds: Sequence[str]) -> Index:
 
 
 def encode(files: Iterable[CommittedFile], facts: Mapping[str, Any]) -> bytes:
-    """The bytes of a commit record."""
     text = msgspec.json.encode({"files": list(files), "facts": facts})
     return bytes(pa.compress(text, codec="zstd", asbytes=True))
 
 
 def digest_of(content: bytes) -> str:
-    """The digest of some bytes, in hexadecimal."""
     return hashlib.blake2b(content, digest_size=DIGEST_BYTES).hexdigest()

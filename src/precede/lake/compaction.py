@@ -85,7 +85,6 @@ def compact(job: Job, older_than_s: float | None = None, at_least: int = 2, kind
 
 
 def count_files(lake: Lake) -> int:
-    """The number of files of tables and of commit records."""
     folders = [*KINDS, *(f"{COMMITS}/{kind}" for kind in _KINDS)]
     return sum(len(lake.storage.entries(folder)) for folder in folders)
 

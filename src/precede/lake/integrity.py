@@ -73,10 +73,7 @@ def verified(storage: Storage, file: CommittedFile) -> Path:
 
 
 def fetched(storage: Storage, path: str) -> Path:
-    """Return a copy of a file of an object store on this machine; it is kept for the next call.
-
-    The copies are deleted when the process ends.
-    """
+    """Return a copy on this machine of a file of an object store, kept until the process ends."""
     key = (storage.location, path)
     copy = _copies.pop(key, None)
     if copy is None:
@@ -142,15 +139,11 @@ def _compare(storage: Storage, file: CommittedFile) -> Iterator[Finding]:
 
 
 def is_table(folder: Path) -> bool:
-    """Is this folder a table of a lake that has commit records?"""
     return folder.name in KINDS and (folder.parent / COMMITS).is_dir()
 
 
 def check_file(file: Path) -> None:
-    """Raise Damaged if a file of a lake's table is not what its commit record says.
-
-    Files outside of lakes, and those that other programs put into a lake, are not compared.
-    """
+    """Raise Damaged if a file of a lake is not what its commit record says; other files pass."""
     if not is_table(file.parent):
         return
     storage, path = Storage(file.parent.parent), f"{file.parent.name}/{file.name}"
@@ -162,10 +155,7 @@ def check_file(file: Path) -> None:
 
 
 def readable_files(storage: Storage, table: str) -> list[CommittedFile]:
-    """Return the committed files of a table. Raises Damaged if one has rows that another file replaced.
-
-    A verdict about the others would not be one about the whole table.
-    """
+    """Return the committed files of a table, unless one has rows that another replaced: Damaged."""
     records = _records(storage, table)
     owners = {unit: record.path for record in records for unit in record.units}
     for record in records:
@@ -175,10 +165,7 @@ def readable_files(storage: Storage, table: str) -> list[CommittedFile]:
 
 
 def table_files(folder: Path) -> list[Path]:
-    """Return the files of a lake's table that are to be read: committed ones, and those of other programs.
-
-    Raises Damaged if one of them is missing.
-    """
+    """Return the files of a table that are to be read: committed ones, and those of other programs."""
     committed = readable_files(Storage(folder.parent), folder.name)
     for finding in missing_files(folder):
         raise Damaged(f"{finding.path}: {finding.what}")
@@ -187,10 +174,7 @@ def table_files(folder: Path) -> list[Path]:
 
 
 def check_log(log: str) -> None:
-    """Compare the files of a log with their commit records, if the log is a table or a file of a lake.
-
-    Raises Damaged if a file differs or is missing.
-    """
+    """Compare the files of a log with their commit records, if they are of a lake; raise Damaged."""
     path = Path(log).absolute()
     if path.is_file() and path.suffix == ".parquet":
         check_file(path)
@@ -208,10 +192,7 @@ def missing_files(table: Path) -> Iterator[Finding]:
 
 
 def _records(storage: Storage, table: str) -> list[CommittedFile]:
-    """Return the files of a table that commit records name, winners last.
-
-    Raises Damaged if a record is damaged.
-    """
+    """Return the files of a table that commit records name, winners last; Damaged if a record is."""
     commits = _commits.setdefault(storage.location, Commits(storage))
     keys = sorted(key for kind in KINDS[table] for key in commits.winners(kind))
     files = [file for key in keys for file in commits.content(key).files if file.table == table]
@@ -219,6 +200,5 @@ def _records(storage: Storage, table: str) -> list[CommittedFile]:
 
 
 def digest_file(path: Path) -> str:
-    """The digest of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()

@@ -53,10 +53,7 @@ class Job:
 
     @contextmanager
     def hold(self) -> Iterator[Job]:
-        """Do the job while the block runs, and remove the attempt's own files afterwards.
-
-        Raises BadInput if the lake cannot be written.
-        """
+        """Do the job while the block runs, and remove the attempt's own files afterwards."""
         if self.storage.local is not None:
             try:
                 (self.storage.local / self.attempt).mkdir(parents=True)
@@ -89,7 +86,6 @@ class Job:
         return file.rows
 
     def write_tables(self, kind: str, name: str, tables: Mapping[str, Rows]) -> None:
-        """Replace the unit `name` of several tables at once."""
         files = [self.add_rows(table, name, rows) for table, rows in tables.items()]
         self.commit(kind, name, files)
 
@@ -141,7 +137,6 @@ class Job:
         return len(pieces)
 
     def read_plan(self, number: int, kind: type[Piece]) -> Piece:
-        """Read the input of one task, as `write_plan` stored it."""
         return msgspec.json.decode(self.storage.read(f"{self.attempt}/plan/{number}.json"), type=kind)
 
 

@@ -80,7 +80,6 @@ class Lake:
         return self._kept[kinds]
 
     def facts(self, kind: str) -> dict[str, Fact]:
-        """The facts of all units in commit records of a kind; damaged records have none."""
         return self.index(kind).facts
 
     def fact(self, kind: str, unit: str) -> Any:
@@ -104,14 +103,10 @@ class Lake:
         return place
 
     def has(self, table: str, unit: str) -> bool:
-        """Does the table have this unit?"""
         return self.place(table, unit) is not None or self.storage.size(foreign_path(table, unit)) is not None
 
     def is_intact(self, table: str, unit: str) -> bool:
-        """Does the table have this unit, and is its file undamaged?
-
-        In an object store only the size of the file is compared; its digest is compared when it is read.
-        """
+        """Does the table have this unit, with an undamaged file (in an object store: of the right size)?"""
         try:
             place = self.place(table, unit)
             if place is None or self.storage.local is None:
@@ -126,7 +121,6 @@ class Lake:
         return self.root / self._file_path(table, unit)
 
     def where(self, table: str, unit: str) -> str:
-        """The path or URL of a unit's file, to be shown."""
         return f"{self.location}/{self._file_path(table, unit)}"
 
     def file(self, table: str, unit: str) -> tuple[Path, Span | None]:
@@ -201,7 +195,6 @@ class Lake:
                 yield upgraded(batch, path, dictionaries)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return all rows of a small table, unit by unit, as dictionaries."""
         return [row for unit in self.units(table) for row in self.read(table, unit).to_pylist()]
 
     def count(self, table: str, unit: str) -> int:

@@ -15,10 +15,7 @@ Row: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Results:
-    """The rows of a lake's small tables. Events are read from `lake` when needed.
-
-    `verdicts`, `violations` and `by_run` (the measures of each run) are indexed by `run_id`.
-    """
+    """The rows of a lake's small tables, some indexed by `run_id`. Events are read when needed."""
 
     lake: Lake
     runs: list[Row] = field(default_factory=list)
@@ -30,7 +27,6 @@ class Results:
     differences: list[Row] = field(default_factory=list)
 
     def sweeps(self) -> list[str]:
-        """Return the names of all sweeps, sorted."""
         return sorted({row["sweep"] for row in self.runs})
 
     def groups(self, sweep: str) -> list[Row]:
@@ -38,7 +34,6 @@ class Results:
         return [row for row in self.measures if row["scope"] == "group" and row["sweep"] == sweep]
 
     def of_run(self, run_id: str) -> dict[str, float]:
-        """Return the measures of one run by name."""
         return self.by_run.get(run_id, {})
 
     def contacts_unit(self, trace: str, range_m: float | None) -> str | None:

@@ -1,8 +1,4 @@
-"""The eleven tables of the lake, declared once: name, type and meaning of every column.
-
-The Arrow schema of every file, the Spark schema (`precede.pipeline.sessions.frames`) and the page
-`docs/reference/tables.md` come from this declaration.
-"""
+"""The eleven tables of the lake, declared once, for Arrow, Spark and docs/reference/tables.md."""
 
 from __future__ import annotations
 
@@ -47,12 +43,10 @@ class Table(NamedTuple):
     order: tuple[str, ...] = ()
 
     def arrow(self) -> pa.Schema:
-        """Return the Arrow schema of the table's files."""
         fields = [pa.field(c.name, _ARROW[c.kind], c.optional, {"comment": c.meaning}) for c in self.columns]
         return pa.schema(fields, metadata={VERSION_KEY: str(FILE_VERSION).encode()})
 
     def names(self) -> list[str]:
-        """Return the names of all columns, in order."""
         return [column.name for column in self.columns]
 
 

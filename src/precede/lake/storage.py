@@ -66,10 +66,7 @@ class Storage:
             return content
 
     def put(self, path: str, content: bytes, durable: bool = True) -> None:
-        """Make a file of these bytes visible, whole; it replaces an older one.
-
-        In a folder a `durable` file has reached the disk when this returns.
-        """
+        """Make a file of these bytes visible, whole, in place of an older one; `durable`: it is on the disk."""
         if self.local is not None:
             temporary = self._beside(path)
             temporary.write_bytes(content)
@@ -152,16 +149,12 @@ class Storage:
             self.delete(found)
 
     def exists(self) -> bool:
-        """Is there anything at the location?"""
         with self._errors():
             return bool(self._fs.get_file_info(self._root).type != fs.FileType.NotFound)
 
     @contextmanager
     def workspace(self, folder: str) -> Iterator[Path]:
-        """Yield a new folder on this machine, for files that `put_file` moves to the storage.
-
-        It lies in the storage itself if that is a folder, so that a move is a rename; `folder` says where.
-        """
+        """Yield a new folder on this machine, inside a storage that is a folder, for files to `put_file`."""
         if self.local is None:
             with tempfile.TemporaryDirectory(prefix="precede-lake-") as temporary:
                 yield Path(temporary)

@@ -63,11 +63,7 @@ def stored_traces(lake: Lake) -> list[str]:
 
 
 def read_stored_contacts(lake: Lake, trace: str, range_m: float | None = None) -> ContactList:
-    """Read the contacts of a trace from the lake.
-
-    For a trace of movement the result also says when each node is present. In any other trace all nodes are
-    always present.
-    """
+    """Read the contacts of a trace from the lake, with the presence of nodes if they come from movement."""
     unit = find_contacts_unit(lake, trace, range_m)
     table = lake.read("contacts", unit, ["a", "b", "start_us", "end_us"])
     start, end = table["start_us"].to_numpy(), table["end_us"].to_numpy()
@@ -84,7 +80,6 @@ def read_stored_contacts(lake: Lake, trace: str, range_m: float | None = None) -
 
 
 def _is_of_movement(lake: Lake, trace: str, unit: str) -> bool:
-    """Return whether this unit of `contacts` was computed from movement that is still in the lake."""
     return unit != trace and lake.has("segments", trace)
 
 
@@ -109,10 +104,7 @@ def _latest_end(node: Ints, leave: Ints) -> Ints:
 
 
 def _missing(lake: Lake, trace: str, range_m: float | None) -> str:
-    """Return the text of an error for contacts that are not in the lake.
-
-    It has the command that computes them if the lake has the trace's movement, else the names of other traces.
-    """
+    """Return the error for contacts that are not in the lake: the command for them, or other traces."""
     if lake.has("segments", trace):
         missing = "no contacts" if range_m is None else f"no contacts within {range_m:g} m"
         metres = "METRES" if range_m is None else f"{range_m:g}"

@@ -70,7 +70,6 @@ class Names:
         return np.asarray(table[integers(array.indices, -1)])
 
     def names(self) -> list[str]:
-        """Return all names, in the order of their codes."""
         return list(self.codes)
 
 
@@ -90,7 +89,6 @@ def integers(array: pa.Array, missing: int) -> Integers:
 
 
 def table_integers(table: pa.Table, column: str) -> Integers:
-    """Return a table's column of integers; nulls become 0."""
     return integers(table[column].combine_chunks(), 0)
 
 
@@ -106,7 +104,6 @@ class Growing:
         self.parts: list[Integers] = []
 
     def add(self, values: Integers) -> None:
-        """Append integers."""
         if values.size:
             self.parts.append(values)
 

@@ -110,10 +110,7 @@ def ratios_within(ages: Integers, expected: int) -> Measures:
 
 
 class Hops:
-    """Finds which node sent each first copy.
-
-    It is the sender of the last packet with messages that came before the `received` row.
-    """
+    """Finds which node sent each first copy: the sender of the last packet with messages before its row."""
 
     def __init__(self) -> None:
         self._packets, self._packet_steps = Growing(), Growing()

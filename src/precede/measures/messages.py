@@ -67,10 +67,7 @@ class Collected:
 
 
 class MessageRows(NamedTuple):
-    """Rows of one kind. `message` is the index of the broadcast, or -1.
-
-    `place` numbers the rows of this kind. `own` says whether the node is the message's source.
-    """
+    """Rows of one kind: `message` is the index of the broadcast, or -1, and `own` says if it is the node's."""
 
     place: Integers
     process: Integers
@@ -79,7 +76,6 @@ class MessageRows(NamedTuple):
     own: Flags
 
     def chosen(self, rows: Flags) -> MessageRows:
-        """Return some of the rows."""
         return MessageRows(
             self.place[rows], self.process[rows], self.message[rows], self.at[rows], self.own[rows]
         )
@@ -128,10 +124,7 @@ class Broadcasts:
         return np.where(is_known, place, -1)
 
     def since(self, table: MessageRows, own: bool) -> Integers:
-        """Return the time from the broadcast to each row.
-
-        The rows are about a node's own messages or, if not `own`, about those of others.
-        """
+        """Return the time from the broadcast to each row about a node's `own` messages, or about others'."""
         rows = (table.own == own) & (table.message >= 0)
         return np.asarray(table.at[rows] - self.at[table.message[rows]])
 

@@ -46,7 +46,6 @@ def summarise(name: str, values: Integers) -> Measures:
 
 
 def ratio(part: float, whole: float) -> float | None:
-    """Return the quotient; None if there is nothing to divide by."""
     return part / whole if whole else None
 
 

@@ -120,10 +120,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def exhibit(self) -> str:
-        """The table, figure or section of the paper that has the claim: `table2`, `figure7`, `section5.1`.
-
-        It is `text` if the place names no exhibit or section.
-        """
+        """The table, figure or section that has the claim: `table2`, `figure7`, `section5.1`; else `text`."""
         exhibit = _EXHIBIT.search(self.place)
         if exhibit:
             return exhibit[1].lower() + _ROMAN.get(exhibit[2], exhibit[2].lower())

@@ -51,7 +51,6 @@ class FigureSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The measures on the y axis."""
         return (self.y,) if isinstance(self.y, str) else self.y
 
 
@@ -65,10 +64,7 @@ class CurvePoint(NamedTuple):
 
 
 class PublishedValue(NamedTuple):
-    """The published value of a figure's measure: a number, or a range that may be open at one end.
-
-    `x` is None when the claim is about the whole axis.
-    """
+    """A published value or range (open at one end) of a figure's measure; `x` None: for the whole axis."""
 
     x: float | None
     value: float | None
@@ -170,10 +166,7 @@ def _points(samples: Sequence[Sample]) -> list[list[Sample]]:
 
 
 def _distinguishing_axes(varied: Mapping[str, Any], samples: Sequence[Sample]) -> str:
-    """Return the axes that vary among the samples, with this point's values: "loss 0.1, nodes 5".
-
-    The text is "all" if no axis varies.
-    """
+    """Return the axes that vary among the samples, with this point's values: "loss 0.1, nodes 5"; or "all"."""
     axes = [key for key in varied if len({repr(sample.varied.get(key)) for sample in samples}) > 1]
     return ", ".join(f"{key} {varied[key]}" for key in axes) or "all"
 

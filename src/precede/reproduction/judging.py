@@ -131,10 +131,7 @@ def _judge(claim: Claim, samples: Sequence[Sample], scale: str, close: float, re
 
 
 def _estimates(claim: Claim, samples: Sequence[Sample]) -> list[Estimate]:
-    """Return a claim's values at each point that it selects, in the order of the samples.
-
-    Points without a value, or without the point they are compared with, are left out.
-    """
+    """Return a claim's values at each point that it selects and that has one, in the order of the samples."""
     points = _points(claim.experiment, claim.where, samples)
     estimates = []
     for point in points:
@@ -165,10 +162,7 @@ def _points(experiment: str, where: Mapping[str, Any], samples: Sequence[Sample]
 
 
 def _partner(claim: Claim, varied: Mapping[str, Any], samples: Sequence[Sample]) -> list[Sample] | None:
-    """Return the samples of the point that a point is compared with; None if it was not measured.
-
-    Raise `BadInput` if several points fit.
-    """
+    """Return the samples of the only point that a point is compared with; None if it was not measured."""
     where = dict(claim.against or {}) | {axis: varied[axis] for axis in claim.pair_by}
     experiment = str(where.pop("experiment", claim.experiment))
     where.pop("measure", None)
@@ -214,11 +208,7 @@ def _interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _by_bounds(claim: Claim, means: Sequence[float], close: float) -> tuple[Status, float | None]:
-    """Return the status of a claim about bounds, and its deviation in percent.
-
-    It is reproduced within the tolerance and close within the slack. Otherwise it is better than published or
-    not reproduced.
-    """
+    """Return the status of a claim about bounds, and its deviation in percent."""
     if claim.kind == "withheld":
         return "withheld", None
     low, high = claim.bounds
@@ -234,18 +224,12 @@ def _by_bounds(claim: Claim, means: Sequence[float], close: float) -> tuple[Stat
 
 
 def _near(claim: Claim, bound: float, close: float) -> float:
-    """Return the distance beyond a bound up to which a value is `close`.
-
-    It is the tolerance plus the slack, or `close` times the tolerance if that is more.
-    """
+    """Return how far beyond a bound is `close`: tolerance plus slack, or `close` times the tolerance."""
     return max(claim.reach(bound) + claim.slack, close * claim.reach(bound))
 
 
 def _deviation(claim: Claim, means: Sequence[float]) -> float | None:
-    """Return by how many percent the farthest point is off the published value or bound.
-
-    It is 0 within bounds, and None if the bound is 0.
-    """
+    """Return by how many percent the farthest point is off the bound: 0 within, None if the bound is 0."""
     low, high = claim.bounds
     off = max(
         (mean - high if mean > high else mean - low if mean < low else 0.0 for mean in means),
@@ -266,10 +250,7 @@ def _has_shape(claim: Claim, estimates: Sequence[Estimate]) -> bool:
 
 
 def _by_shape(claim: Claim, estimates: Sequence[Estimate]) -> tuple[Status, float | None]:
-    """Return the status of a claim about curves; there is no deviation.
-
-    It is reproduced if all curves have the shape, close if all have it within slack.
-    """
+    """Return whether all curves have the shape: `reproduced`, `close` within slack, or not reproduced."""
     if claim.kind in ("flat", "linear", "sublinear"):
         return _status([_by_size(claim, estimates)]), None
     curves = _curves(claim, estimates)
@@ -327,10 +308,7 @@ def _climbs(values: Sequence[float], claim: Claim) -> tuple[bool, bool]:
 
 
 def _steeper_last(claim: Claim, curve: Curve) -> tuple[bool, bool]:
-    """Return whether a curve of three points falls more between the last two than between the first two.
-
-    The result has this answer twice, because the shape has no slack.
-    """
+    """Does a curve of three points fall more between the last two? Answered twice: there is no slack."""
     first, second, third = (dict(curve)[place] for place in claim.at)
     steeper = second - third > first - second
     return steeper, steeper
@@ -357,7 +335,6 @@ def _by_size(claim: Claim, estimates: Sequence[Estimate]) -> tuple[bool, bool]:
 
 
 def _along(claim: Claim, estimates: Sequence[Estimate]) -> Curve:
-    """Return all points that have a value on the claim's axis, as one curve."""
     return sorted((place_on(o.varied[claim.along]), o.mean) for o in estimates if claim.along in o.varied)
 
 

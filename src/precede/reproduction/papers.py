@@ -8,10 +8,7 @@ from precede.core.errors import BadInput
 
 
 def find_papers(chosen: Path | None = None) -> Path:
-    """Return the folder of the papers: the chosen one, `papers` in the working directory, or the package's own.
-
-    Raise BadInput if the chosen one is no folder, or if there is none.
-    """
+    """Return the folder of the papers: the chosen one, `papers` in the working directory, or the package's."""
     if chosen is not None:
         if not chosen.is_dir():
             raise BadInput(f"--papers {chosen}: no such folder")

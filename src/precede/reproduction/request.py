@@ -38,7 +38,6 @@ class Request(Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_reasons(self) -> bool:
-        """True when the evidence for our reasons is requested, not the paper's claims."""
         return self.exhibit == REASONS
 
     def claims(self) -> Claims:
@@ -52,15 +51,10 @@ class Request(Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(claims, claim=tuple(chosen))
 
     def all_claims(self) -> Claims:
-        """Return every claim of the paper."""
         return read_claims(self.folder / "claims.toml")
 
     def experiments(self, claims: Claims, paper: Paper) -> set[str]:
-        """Return the experiments that answer the claims.
-
-        An experiment without claims is returned if it is requested by name. Raise `BadInput` if the requested
-        exhibit is unknown.
-        """
+        """Return the experiments that answer the claims, or the one that is named; else BadInput."""
         units = paper.units(self.folder, self.scale, ())
         experiments = list(dict.fromkeys(unit.experiment for unit in units))
         every_claim: Sequence[Claim] = self.all_claims().claim

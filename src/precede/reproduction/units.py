@@ -83,10 +83,7 @@ def find_paper(key: str) -> Paper:
 def expand(
     name: str, table: Mapping[str, Any], quick: bool, make: Callable[[dict[str, Any]], P]
 ) -> Iterator[P]:
-    """Make the points of an experiment: its settings, with each of its cases and each combination of its grid.
-
-    Raise `BadInput` for settings that a point does not have.
-    """
+    """Make the points of an experiment: its settings, with each case and each combination of its grid."""
     grid = table.get("quick_grid" if quick else "grid", table.get("grid", {}))
     settings = table.get("set", {}) | (table.get("quick_set", {}) if quick else {})
     for case in table.get("cases", [{}]):

@@ -48,10 +48,7 @@ class FastPath(NodeEffects):
             super().carry_out(node, effects, now)
 
     def carry_out_plain(self, hosted: HostedNode, effects: Effects, now: Instant) -> None:
-        """Carries out the effects of a plain node.
-
-        The row of an `Arrive` is written with the next effect, because that is most often its `Deliver`.
-        """
+        """Carries out the effects of a plain node; an `Arrive` is written with the next effect."""
         rows, process = self.rows, hosted.process
         arrived: Arrive | None = None
         written = 0

@@ -64,7 +64,6 @@ class NodeEffects(EffectHandler):
         return hosted.up
 
     def crash_now(self, hosted: HostedNode) -> None:
-        """Crash the node: everything but its disk is lost."""
         self.recorder.node_event(CRASHED, hosted.process, self.now, hosted.clock_at(self.now))
         self.take_down(hosted)
 

@@ -33,28 +33,22 @@ class NodeInputs(FastPath):
         self._log_packets = recorder.packets_received
 
     def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
-        """Call a function at an instant, after the other phases of that instant."""
         self.queue.push(at, function, arguments)
 
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
-        """Calls a function at an instant, in a phase of it."""
         self.queue.push_phase(phase, at, function, arguments)
 
     def soon(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Calls a function at this instant, after the current call."""
         self.queue.soon.append((function, arguments))
 
     def is_up(self, node: NodeId) -> bool:
-        """True if the node runs."""
         return self.nodes[node].up
 
     def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
-        """Write the `sent` row of a packet that is sure to arrive, and put its landing into the queue."""
         self.transmitted(sender, packet, to, over)
         self.queue.insert(Landing(at << PHASE_BITS | LAST_PHASE, to, packet, sender, over))
 
     def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
-        """Writes the `sent` row of a packet."""
         hosted = self.nodes[node]
         code = self.packet_codes[packet.kind]
         self.rows.packet(SENT, code, hosted.process, self.now, hosted.clock_at(self.now), packet, to, over)
@@ -80,7 +74,6 @@ class NodeInputs(FastPath):
             self.carry_out(to, effects, clock)
 
     def receive_all(self, nodes: Sequence[NodeId], packet: Packet, sender: NodeId, over: Medium) -> None:
-        """Gives one transmission to several nodes, in order."""
         for to in nodes:
             self.receive(to, packet, sender, over)
 

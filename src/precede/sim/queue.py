@@ -82,13 +82,11 @@ class EventQueue:
         self._opened = 0
 
     def push(self, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        """Adds a call in the last phase of its instant."""
         self.insert(Call(at << PHASE_BITS | LAST_PHASE, function, arguments))
 
     def push_phase(
         self, phase: int, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]
     ) -> None:
-        """Adds a call in the given phase of its instant."""
         self.insert(Call(at << PHASE_BITS | phase, function, arguments))
 
     def insert(self, event: Event) -> None:
@@ -140,9 +138,7 @@ class EventQueue:
         return events[0].when <= limit
 
     def _put_back(self, bucket: int, events: list[Event]) -> None:
-        """Keep only the beginning of a long bucket in `current`, so that insertions stay cheap; the rest goes
-        back into the ring.
-        """
+        """Keep only the beginning of a long bucket in `current`, so that insertions stay cheap."""
         end = LONG
         while end < len(events) and events[end].when == events[end - 1].when:
             end += 1

@@ -42,11 +42,9 @@ class Generators:
         self.seed = seed
 
     def python(self, *name: str | int) -> Random:
-        """Makes the generator of that name, for single draws."""
         return named_generator(self.seed, *name)
 
     def numpy(self, *name: str | int) -> np.random.Generator:
-        """Makes the generator of that name, for blocks of draws."""
         return np.random.Generator(np.random.PCG64(derive_seed(self.seed, *name)))
 
 
@@ -128,10 +126,7 @@ class Distribution:
         return self.arguments[-1] <= 0 and (self.name != "normal" or self.arguments[0] <= 0)
 
     def drawing(self, generators: Generators, *name: str | int, unit: int = SECOND) -> Callable[[], int]:
-        """Returns a function that draws whole microseconds, one at a time, from a generator of that name.
-
-        `unit` is the number of microseconds in the distribution's unit.
-        """
+        """Returns a function that draws whole microseconds, of which `unit` has so many, one at a time."""
         if self.name == "constant":
             constant = round(self.arguments[0] * unit)
             return lambda: constant

@@ -121,20 +121,15 @@ class World(NodeInputs):
 
     @property
     def handled(self) -> int:
-        """The number of events so far."""
         return self.queue.taken + self.at_once
 
     def busy(self) -> bool:
-        """True while events are left in the queue."""
         return len(self.queue) > 0
 
     # -- what applications do ----------------------------------------------------------------------------
 
     def enter(self, node: NodeId) -> None:
-        """Start a node for the first time, or again after it left.
-
-        A node that has nothing persisted starts as a new incarnation. A node that is up stays as it is.
-        """
+        """Start a node that is down, for the first time or again; without saved state as a new incarnation."""
         hosted = self.nodes[node]
         if hosted.up:
             return
@@ -167,10 +162,7 @@ class World(NodeInputs):
         to: tuple[NodeId, ...] | None = None,
         lifetime: Duration | None = None,
     ) -> None:
-        """Let the application of a node broadcast a message, unless the node is down or refuses it.
-
-        Both cases are counted. A stalled node gets the message after the stall.
-        """
+        """Let the application of a node broadcast a message. Count it if the node is down or refuses it."""
         hosted = self.nodes[node]
         if not hosted.up or hosted.gone:
             self.unborn += 1

@@ -1,4 +1,1 @@
-"""Verbs of the data pipeline: `ingest`, `contacts`, `sweep`, `report`, `export`, `lake`, `pack`.
-
-They share `spark`.
-"""
+"""Verbs for data: `ingest`, `contacts`, `sweep`, `report`, `export`, `lake`, `pack`; all share `spark`."""

@@ -77,10 +77,7 @@ def column_width(text: str) -> float:
 
 
 def export_sweep(lake: Lake, sweep: str, measures: list[str], column: float, out: Path) -> list[Path]:
-    """Write the figures and tables of a sweep; returns the paths of the files.
-
-    Raises BadInput for a measure that the sweep does not have, or that has fewer than two values to draw.
-    """
+    """Write the figures and tables of a sweep; returns the paths of the files."""
     from dataclasses import replace
 
     from precede.core.errors import BadInput

@@ -88,10 +88,7 @@ def _describe(built: Built, out: Path) -> Iterator[str]:
 
 
 def evidence_rows(folder: Path) -> list[list[Cell]]:
-    """Return a row of the site for each piece of evidence beside the event logs in a folder.
-
-    Raise BadInput if there is no such folder, or if a piece does not hold.
-    """
+    """Return a row of the site for each piece of evidence beside the event logs in a folder, if all hold."""
     from precede.core.errors import BadInput
     from precede.eventlog.schema import EVIDENCE_FILE
     from precede.runtime.evidence.files import read_evidence

@@ -42,10 +42,7 @@ _QUIET_LINE_S = 10.0
 def session_for(
     master: str | None, conf: Sequence[str] | None, name: str, light: bool = False
 ) -> Iterator[SparkSession]:
-    """Open a Spark session for one command.
-
-    A terminal shows a note while it opens, which takes some seconds.
-    """
+    """Open a Spark session for one command; a terminal shows a note during the seconds that it takes."""
     from precede.pipeline.sessions.session import EMBEDDED, open_session
 
     if sys.stderr.isatty():

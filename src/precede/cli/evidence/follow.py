@@ -29,10 +29,7 @@ def follow_log(
     conf: list[str] | None,
     as_json: bool,
 ) -> Verdict:
-    """Watch a folder of segments that grows, and print violations at once.
-
-    Return the verdict about all rows that arrived, after Ctrl-C or when no rows came for `idle`.
-    """
+    """Watch a growing folder of segments and print violations at once, until Ctrl-C or `idle`."""
     from precede.pipeline.judging.follow import follow
 
     if options.get("steps", "counted") != "counted":
@@ -64,7 +61,6 @@ class _Printer:
         self.last_status = time.monotonic()
 
     def status(self, line: str) -> None:
-        """Print a line on standard error."""
         print(line, file=sys.stderr, flush=True)
 
     def print_batch(self, runs: list[BatchReport]) -> None:

@@ -91,10 +91,7 @@ def command(
 
 
 def read_requests(paper: str, scale: str, papers: Path, same_code: bool = False) -> list[Request]:
-    """Turn the command's arguments into one request for each paper.
-
-    Raise BadInput for an unknown paper or scale, or if the folder has no claims of the paper.
-    """
+    """Turn the command's arguments into one request for each paper, or raise BadInput."""
     from precede.reproduction.request import Request
     from precede.reproduction.units import PAPERS
 

@@ -193,10 +193,7 @@ def _verify(
     conf: list[str] | None,
     scratch: str | None,
 ) -> Verdict:
-    """Verify a log in this process, or on Spark if there is a master.
-
-    Raise BadInput if a lake's file is damaged.
-    """
+    """Verify a log in this process, or on Spark if there is a master."""
     if master is None:
         from precede.cli.progress import working
         from precede.witness.verify import verify

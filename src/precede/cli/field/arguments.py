@@ -30,10 +30,7 @@ def read_address(text: str, option: str) -> tuple[str, int]:
 
 
 def read_secrets(file: Path | None, open_door: bool) -> tuple[bytes, ...] | None:
-    """Read the group's secrets from a key file; None if the user chose `--open`.
-
-    Raise BadInput if the user chose neither or both.
-    """
+    """Read the group's secrets from a key file; None with `--open`. BadInput for neither or both."""
     from precede.runtime.links.keyring import read_keys
 
     if file is not None and open_door:

@@ -76,10 +76,7 @@ def command(
 
 
 def _usual_segment(plan: Plan) -> float:
-    """Return the seconds between two log files of a node.
-
-    A file costs some milliseconds, so each node writes less often if there are more nodes.
-    """
+    """Return the seconds between two log files of a node: longer for more nodes, as files cost time."""
     return max(5.0, len(plan.names) / 10)
 
 

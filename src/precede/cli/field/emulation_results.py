@@ -32,10 +32,7 @@ REAL: Final = "emulated"
 def evaluate(
     run: Run, plan: Plan, simulated: pa.Table, folder: Path, outcome: dict[str, Any], command: str
 ) -> dict[str, Any]:
-    """Return the `outcome` of an emulation with its verdict and the comparison with simulations added.
-
-    Tables and pages are written into the folder.
-    """
+    """Add verdict and comparison with simulations to the `outcome` of an emulation; write tables and pages."""
     everything = read_segments(folder / "log")
     ours = pc.is_in(everything["node"].cast(pa.string()), pa.array(plan.names))
     real = everything.filter(ours)  # all rows are verified, but only our nodes can be compared

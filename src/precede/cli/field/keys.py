@@ -228,10 +228,7 @@ def _write_next(
     members: dict[str, bytes],
     last: dict[str, tuple[int, int]] | None = None,
 ) -> None:
-    """Sign these members as the next epoch of a roster, replace the roster file, and print the epoch.
-
-    Raise BadInput if another administrator signed the present one, or if no member would be left.
-    """
+    """Sign these members as the next epoch of a roster of the same administrator, and replace its file."""
     from precede.core.errors import BadInput
     from precede.runtime.links.authorship import public_of
     from precede.runtime.links.keyring import is_signed, read_identity, read_signed_roster, write_signed_roster

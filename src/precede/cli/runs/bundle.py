@@ -86,10 +86,7 @@ def _is_same_log(lake: Lake, run_id: str, log: Path) -> bool:
 
 
 def bundle_reproduction(lake: Lake, name: str, folder: Path) -> dict[str, Any]:
-    """Write the bundle of a reproduction: results as CSV, claims, and the tables and figures of the paper.
-
-    Return the contents of its bundle.json.
-    """
+    """Write the bundle of a reproduction: results as CSV, claims, tables, figures; return its bundle.json."""
     import pyarrow.csv as pv
 
     from precede.experiments.bundle import versions
@@ -141,5 +138,4 @@ Made with {made}. To run it again:
 
 
 def _listed(folder: Path) -> str:
-    """Return the names of the files in a folder, as one text."""
     return ", ".join(sorted(path.name for path in folder.iterdir()))

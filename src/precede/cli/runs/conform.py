@@ -60,10 +60,7 @@ def command(
 
 
 def _judge(pages: list[Any], rows: list[Any], mine: list[Any], as_json: bool) -> int:
-    """Print a table of `rows`, and the first failing world of the rows that are judged, `mine`.
-
-    Return 1 if there is such a world or a page breaks, else 0.
-    """
+    """Print a table of `rows` and the first failing world of `mine`. Return 1 if one fails or a page breaks."""
     failed = next((row for row in mine if row.first_failure is not None), None)
     conforms = failed is None and all(page.result != "breaks" for page in pages)
     if as_json:

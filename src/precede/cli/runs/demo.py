@@ -96,7 +96,6 @@ def store_day(lake: Lake) -> int:
 
 
 def copy_specifications(out: Path) -> None:
-    """Copy the scenario and the sweeps next to the lake, to read, change and run again."""
     for item in (files("precede.cli") / "day").iterdir():
         if item.name.endswith(".toml"):
             (out / item.name).write_text(item.read_text(encoding="utf-8"), encoding="utf-8")
@@ -173,10 +172,7 @@ def write_site(lake: Lake, out: Path) -> Built:
 
 
 def compare_chats() -> int:
-    """Verify the log of a chat, and of a copy in which one phone shows messages in the order of arrival.
-
-    Return 0 if the first keeps causal order and the copy does not, else 1.
-    """
+    """Verify a chat's log, and a copy in which a phone shows messages on arrival. 0 if only that breaks."""
     from precede.witness.verify import verify
 
     verdicts = []
@@ -195,10 +191,7 @@ def compare_chats() -> int:
 
 
 def compare_worlds() -> int:
-    """Simulate one world with loss, reordering and crashes, with causal order and without.
-
-    Return 0 if causal order holds in the first run and is violated in the second, else 1.
-    """
+    """Simulate one world with faults, with causal order and without. Return 0 if only the second breaks."""
     from precede.experiments.simulation import simulate
 
     print("\nNow eight nodes on a network that loses, duplicates and reorders packets; two of them crash.")

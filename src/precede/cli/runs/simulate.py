@@ -71,7 +71,6 @@ def command(
 
 
 def _is_of_the_one(path: Path) -> bool:
-    """Return whether a file is a settings file of The ONE."""
     from precede.experiments.one_settings import is_one_settings
 
     return path.is_file() and is_one_settings(path.read_text(encoding="utf-8", errors="replace"))

@@ -1,7 +1,4 @@
-"""`precede completion`: a script that completes verbs and options in a shell.
-
-The words are in the script, so that a completion starts no Python.
-"""
+"""`precede completion`: a script that completes verbs and options in a shell, without starting Python."""
 
 from __future__ import annotations
 

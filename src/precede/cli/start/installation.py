@@ -1,7 +1,4 @@
-"""Checks of the installation: versions, extras and their packages, compiled modules.
-
-Nothing is imported to look at it: versions come from the metadata that pip wrote.
-"""
+"""Checks of the installation: versions, extras, compiled modules, from pip's metadata, without imports."""
 
 from __future__ import annotations
 
@@ -141,10 +138,7 @@ def check_base() -> list[Check]:
 
 
 def check_extras(chosen: Sequence[str]) -> list[Check]:
-    """Check each extra. One that is chosen must be whole; of the others, a gap is only worth a note.
-
-    Raises BadInput for an extra that does not exist.
-    """
+    """Check each extra. One that is chosen must be whole; of the others, a gap is only worth a note."""
     extras = declared_extras()
     for name in chosen:
         if extras and name not in extras:
@@ -174,10 +168,7 @@ def _versions(needed: Sequence[Requirement]) -> tuple[list[str], list[str]]:
 
 
 def installed_bytes(extra: str | None) -> int:
-    """Return the size of the installed packages that an extra needs, with all that these need in turn.
-
-    Compiled bytecode is not counted. A package that is not installed counts as nothing.
-    """
+    """Return the size of the installed packages that an extra needs, and these need, without bytecode."""
     sizes: dict[str, int] = {}
     left = [requirement.name for requirement in (*requirements(None), *(requirements(extra) if extra else ()))]
     while left:

@@ -49,10 +49,7 @@ def command(
 
 
 def write_example(kind: str, name: str, folder: Path) -> list[Path]:
-    """Write the files of an example and return their paths.
-
-    Raises BadInput, and writes nothing, if a file exists or the name is not one for a Python module.
-    """
+    """Write the files of an example, or nothing if a file exists or the name fits no Python module."""
     if kind not in KINDS:
         raise BadInput(_unknown_kind(kind))
     if not name.isidentifier() or not name.isascii():

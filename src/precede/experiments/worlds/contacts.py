@@ -242,10 +242,7 @@ def _written_plan(world: ContactsTable, table: Table) -> _Plan:
 
 
 def _row(table: Table, name: str, item: Any, names: Sequence[str], count: int) -> Any:
-    """Read one element of a list: the ids of `count` named nodes, and two instants in order.
-
-    Raise `BadInput` about the key `name` if it is anything else.
-    """
+    """Read one element of a list: `count` named nodes and two instants in order; else raise `BadInput`."""
     try:
         *nodes, start, end = item
         row = (*(names.index(str(node)) for node in nodes), parse_duration(start), parse_duration(end))

@@ -55,15 +55,12 @@ class BuiltWorld(Struct):
     note: str = ""
 
     def role(self, node: NodeId) -> str:
-        """Return the role of a node; `node` where the world has no roles."""
         return self.roles[node] if self.roles else "node"
 
     def all_members(self) -> tuple[NodeId, ...]:
-        """Return the members; all nodes unless the world names some."""
         return self.members if self.members is not None else tuple(range(len(self.names)))
 
     def all_sources(self) -> tuple[NodeId, ...]:
-        """Return the sources; all nodes unless the world names some."""
         return self.sources if self.sources is not None else tuple(range(len(self.names)))
 
 
@@ -81,10 +78,7 @@ WorldT = TypeVar("WorldT", bound=WorldTable)
 
 
 class WorldKind(Struct, Generic[WorldT], frozen=True):
-    """One kind of world: the struct that declares its keys, and `build(world, table, seed)`.
-
-    `build` gets the table as written too, for errors that name file and line.
-    """
+    """One kind of world: the struct that declares its keys, and `build(world, table, seed)`."""
 
     name: str
     title: str
@@ -103,12 +97,10 @@ def find_kind(name: str) -> WorldKind[Any]:
 
 
 def numbered(count: int) -> tuple[str, ...]:
-    """Return the names 0, 1, 2 ... for nodes that have none."""
     return tuple(str(number) for number in range(count))
 
 
 def everybody(count: int) -> tuple[Presence, ...]:
-    """Return one stay for each node, from the beginning to the end."""
     return tuple(Presence(node) for node in range(count))
 
 

@@ -46,10 +46,7 @@ def answer_of(verdict: Verdict, rows: int) -> dict[str, Any]:
 
 
 def combine(answers: Sequence[dict[str, Any]], by: Sequence[str]) -> Verdict:
-    """Combine the answers about all independent orders of a log into one verdict.
-
-    Every answer also has a key `group`: the values of the columns `by` that identify its independent order.
-    """
+    """Combine the answers about all orders of a log, which their `group` names by the columns `by`."""
     if not answers:
         raise BadInput("the log is empty (no rows)")
     answers = sorted(answers, key=lambda answer: [natural(text) for text in answer["group"]])
@@ -84,11 +81,9 @@ def combine(answers: Sequence[dict[str, Any]], by: Sequence[str]) -> Verdict:
 
 
 def _first_violation(answer: dict[str, Any], by: Sequence[str]) -> Violation:
-    """Return the first violation of an answer, decoded from its JSON."""
     plain = msgspec.json.decode(answer["first"])
     return Violation.from_plain({**plain, "by": dict(zip(by, answer["group"], strict=True))})
 
 
 def _shortened(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the first few distinct texts, and how many more there are."""
     return shorten(list(dict.fromkeys(texts)))

@@ -103,7 +103,6 @@ class Bucketed:
         return _with_names(self.layout, columns, len(nodes)).combine_chunks().to_batches()[0]
 
     def save(self, bucket: int, events: Array, steps: Array) -> None:
-        """Store the rows of a bucket's sources on which pasts can depend."""
         np.save(self.scratch / f"events-{bucket}.npy", events)
         np.save(self.scratch / f"steps-{bucket}.npy", steps)
 
@@ -220,11 +219,9 @@ def _decoded(table: pa.Table) -> pa.Table:
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write a table as an Arrow file."""
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
 
 
 def read_table(path: Path) -> pa.Table:
-    """Map a table from an Arrow file."""
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()

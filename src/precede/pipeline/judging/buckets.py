@@ -64,7 +64,6 @@ class BlobLog(Log):
         self.large = self.expected >= WORTH_NUMBA
 
     def add_rows(self, batch: pa.RecordBatch) -> None:
-        """Add rows that are not packed."""
         self._batches.append(batch)
         self.expected += batch.num_rows
 
@@ -73,7 +72,6 @@ class BlobLog(Log):
             yield batch.to_pydict(), batch.num_rows
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield the rows as Arrow record batches with these columns. It can be called several times."""
         for batch in self._batches:
             yield batch.select(list(names))
 
@@ -133,7 +131,6 @@ class JudgeBuckets:
 
 
 def _keys(batch: pa.RecordBatch) -> list[tuple[int, int]]:
-    """The bucket and the serial number of every blob of a batch."""
     return list(zip(batch.column("bucket").to_pylist(), batch.column("serial").to_pylist(), strict=True))
 
 

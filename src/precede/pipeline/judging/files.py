@@ -205,10 +205,7 @@ def _column_names(pieces: Sequence[Piece]) -> list[str]:
 
 
 def _whole_orders(pieces: Sequence[Piece], by: Sequence[str]) -> bool:
-    """Return whether each order lies in one file, and each row group has rows of one order.
-
-    This is read from the statistics in the files' footers.
-    """
+    """Does each order lie in one file, and each row group in one order, by the statistics in footers?"""
     seen: set[tuple[Any, ...]] = set()
     for piece in pieces:
         orders = _orders_of(piece, by)
@@ -219,10 +216,7 @@ def _whole_orders(pieces: Sequence[Piece], by: Sequence[str]) -> bool:
 
 
 def _orders_of(piece: Piece, by: Sequence[str]) -> dict[tuple[str, ...], int] | None:
-    """Read the orders in a file and their numbers of rows, from its footer and its folder names.
-
-    Returns None if a row group has several values or nulls in a column of `by`, or no statistics.
-    """
+    """Read the orders in a file and their numbers of rows, from footer and folder names; None if it cannot."""
     metadata = pq.read_metadata(piece.path)
     columns = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
     orders: dict[tuple[str, ...], int] = {}
@@ -284,7 +278,6 @@ def _spread_pieces(session: SparkSession, pieces: Sequence[Piece], query: Query)
 
 
 def _row_count(piece: Piece) -> int:
-    """The rows of a file, from its footer."""
     return int(pq.read_metadata(piece.path).num_rows)
 
 
@@ -318,7 +311,6 @@ class _Files:
 
 
 def _in_one_task(session: SparkSession, path: str, order: Order | None, options: VerifyOptions) -> Verdict:
-    """Verify the whole log in one task."""
     log = path if is_url(path) else str(Path(path).absolute())
     (verdict,) = spread(session, f"verify {path}: one order", _WholeLog(log, order, options), 1)
     return msgspec.convert(verdict, Verdict)

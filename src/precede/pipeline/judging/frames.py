@@ -68,20 +68,14 @@ def verify(
 
 
 def shuffle(blobs: DataFrame, buckets: int) -> DataFrame:
-    """Bring the blobs of a bucket to one task.
-
-    Before Spark 4.1 a task may get several buckets and another one none; the answers are the same.
-    """
+    """Bring the blobs of a bucket to one task. Before Spark 4.1 a task may get several buckets or none."""
     if hasattr(blobs, "repartitionById"):
         return blobs.repartitionById(buckets, "bucket")
     return blobs.repartition(buckets, "bucket")
 
 
 def _narrow(df: DataFrame, layout: Layout) -> DataFrame:
-    """Select the columns that are needed, with destinations as text.
-
-    Spark hands arrays of strings to Python at several times the cost of a string, even if nearly all are null.
-    """
+    """Select the columns that are needed, with destinations as text: Spark hands over lists slowly."""
     from pyspark.sql import functions as sf
 
     destinations = layout.columns.get("destinations")
@@ -95,10 +89,7 @@ def _narrow(df: DataFrame, layout: Layout) -> DataFrame:
 
 
 def _facts_of_the_whole(frame: DataFrame, layout: Layout) -> DataFrame:
-    """Return one row with two columns: whether the whole log has broadcasts, and whether it has deadlines.
-
-    A task needs them, because its own orders may have none although the whole log does.
-    """
+    """Return one row: does the whole log have broadcasts, deadlines? A task's own orders may have none."""
     from pyspark.sql import functions as sf
 
     words = [word for word, kind in layout.kinds.items() if kind == BROADCAST]
@@ -118,10 +109,7 @@ def quoted(name: str) -> str:
 
 
 class _OneOrder:
-    """Verifies one independent order of any size, and yields its answer.
-
-    It writes the rows to a temporary file first, because the verifier may read them twice.
-    """
+    """Verifies one order of any size, from a temporary file, because the verifier may read it twice."""
 
     def __init__(self, query: Query) -> None:
         self.query = query

@@ -39,7 +39,6 @@ class LakeTable(NamedTuple):
     files: list[CommittedFile]
 
     def column_names(self) -> list[str]:
-        """The columns of the first file."""
         names: list[str] = pq.read_schema(verified(Storage(self.location), self.files[0])).names
         return names
 
@@ -58,10 +57,7 @@ def find_table(log: str) -> LakeTable | None:
 
 
 def judge_table(session: SparkSession, table: LakeTable, query: Query) -> list[dict[str, Any]]:
-    """Verify every run of a table and return an answer for each.
-
-    If only some files have broadcasts or deadlines, all are judged again, with that knowledge.
-    """
+    """Verify every run of a table, again if only some files have broadcasts or deadlines."""
     rows = sum(file.rows for file in table.files)
     count = min(len(table.files), max(_FEW_TASKS, rows // _ROWS_A_TASK + 1))
     largest_first = sorted(table.files, key=lambda file: (-file.rows, file.path))

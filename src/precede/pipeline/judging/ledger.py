@@ -82,10 +82,7 @@ class Ledger:
 
     @staticmethod
     def open(folder: Path, query: Query) -> Ledger:
-        """Begin a ledger in a folder, or continue the one that is there.
-
-        Raises BadInput if that was begun with another query or by another version.
-        """
+        """Begin a ledger in a folder, or continue one; BadInput if that has another query or version."""
         folder.mkdir(parents=True, exist_ok=True)
         question = folder / "question.json"
         current = {"format": FORMAT, **msgspec.json.decode(msgspec.json.encode(query))}

@@ -188,7 +188,6 @@ def _encoded(column: Any) -> Any:
 
 
 def bucket_of(key: Sequence[str], buckets: int) -> int:
-    """Return the bucket of an order, given its values as text."""
     return crc32("\0".join(key).encode()) % buckets
 
 
@@ -215,12 +214,10 @@ def joined_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    """Batches as one table with one dictionary for each column."""
     return pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
 
 
 def _small(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch with its texts as dictionaries, so that a block of them needs little memory."""
     columns = [column.dictionary_encode() if _is_text(column) else column for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 

@@ -17,11 +17,7 @@ from precede.witness.verify import verify as verify_log
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """The options of a verification, as they are sent to tasks.
-
-    `broadcasts_elsewhere` and `deadlines_elsewhere` say that the whole log has some, even if this part has
-    none.
-    """
+    """The options of a verification for tasks; `…_elsewhere`: the whole log has some, if not this part."""
 
     order: Order = "causal"
     columns: Mapping[str, str] = {}
@@ -77,10 +73,7 @@ def settle_query(
     duplicates: Duplicates,
     members: str | Sequence[str] | None = None,
 ) -> tuple[Query, Layout]:
-    """Check the caller's options against the available columns. Returns the query and the columns it uses.
-
-    Raises BadInput for a bad option, a missing column, and a column of `by` that an answer has too.
-    """
+    """Check the caller's options against the available columns. Returns the query and the columns it uses."""
     mapping, words = read_mapping(columns, "columns", KNOWN), read_kinds(kinds)
     layout = match_columns(available, "the DataFrame", mapping, read_by(by), words)
     if order is not None:

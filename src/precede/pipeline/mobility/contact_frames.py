@@ -20,10 +20,7 @@ _PIECES = "trace string, a string, b string, start_us bigint, end_us bigint"
 
 
 def contacts(segments: DataFrame, range_m: float, slice_us: Duration) -> DataFrame:
-    """Compute all contacts within a range; a task computes one slice of time of one trace.
-
-    A contact that crosses the cut between two slices comes in two pieces that touch; a window joins them.
-    """
+    """Compute all contacts within a range; a task computes a slice of time, a window joins the pieces."""
     from pyspark.sql import Window
     from pyspark.sql import functions as sf
 

@@ -106,11 +106,7 @@ def compute_contacts(
 
 
 def estimate_cpu_s(lake: Lake, trace: str, range_m: float) -> float:
-    """Estimate the CPU seconds that the contacts of a trace take.
-
-    The estimate counts the segments and, at some instants of the trace, the neighbours in range of a node.
-    Neighbours are counted in squares as wide as the range.
-    """
+    """Estimate the CPU seconds of a trace's contacts from its segments and the neighbours of a node."""
     _check_segments(lake, trace)
     segments = lake.count("segments", trace)
     _, instants = _survey(lake, trace)
@@ -130,19 +126,13 @@ def estimate_cpu_s(lake: Lake, trace: str, range_m: float) -> float:
 
 
 def _slice_count(lake: Lake, trace: str, range_m: float) -> int:
-    """Return the number of slices, such that each has some seconds of work and not too many segments.
-
-    It does not depend on the number of cores.
-    """
+    """Return how many slices give each some seconds of work and not too many segments, whatever the cores."""
     by_work = int(estimate_cpu_s(lake, trace, range_m) / _S_A_TASK)
     return max(by_work, lake.count("segments", trace) // _SEGMENTS_A_SLICE) + 1
 
 
 class _Slices:
-    """Computes the contacts of a trace, divided into slices of time.
-
-    `spread` calls it with the number of a slice, each in a task. A call writes one file of pieces.
-    """
+    """Computes a trace's contacts in slices of time: `spread` calls it with a slice, to write its pieces."""
 
     def __init__(
         self,
@@ -169,7 +159,6 @@ class _Slices:
             self.job.storage.put_file(target, path)
 
     def file(self, number: int) -> Path:
-        """The file with the pieces of a slice, on this machine."""
         storage, path = self.job.storage, f"{self.folder}/{number}.parquet"
         return fetched(storage, path) if storage.local is None else storage.local / path
 
@@ -224,10 +213,7 @@ def _earlier_result(lake: Lake, unit: str, trace: str) -> ComputedContacts | Non
 
 
 def _pieces_folder(job: Job, state: list[str], cuts: Sequence[tuple[Instant, Instant]]) -> str:
-    """The folder for the pieces; its name depends on the segments' file and on the cuts.
-
-    The next attempt finds them there.
-    """
+    """The folder of pieces, named by segments and cuts so that the next attempt finds them."""
     digest = blake2b(repr((state, cuts)).encode(), digest_size=6).hexdigest()
     return f"{job.folder}/pieces-{digest}"
 
@@ -249,10 +235,7 @@ def _piece_table(pieces: Intervals) -> pa.Table:
 
 
 def _merged(work: _Slices) -> Iterator[pa.RecordBatch]:
-    """Yield all contacts, merged from the pieces of all slices, sorted by pair and time.
-
-    Only a share of the pairs is in memory at once.
-    """
+    """Yield all contacts, merged from the pieces, by pair and time; a share of the pairs is in memory."""
     names = pa.array(work.names, pa.string())
     for low, high in _shares(work):
         in_share = (pc.field("a") >= low) & (pc.field("a") < high)

@@ -55,10 +55,7 @@ class Source(Struct, frozen=True):
 
 
 class Ingested(Struct, frozen=True):
-    """The result for one file: its summary, and the paths or URLs of the files that were written, by table.
-
-    `again` means that the lake already had this trace from the same, unchanged file.
-    """
+    """The result for one file. `again`: the lake already had this trace from the same, unchanged file."""
 
     name: str
     summary: Summary
@@ -131,10 +128,7 @@ def _identity(source: Source) -> list[Any]:
 
 
 def _earlier_result(job: Job, source: Source) -> Ingested | None:
-    """Return the result of an earlier call for the same, unchanged file, or None.
-
-    It is None too if a table of the result is missing or damaged.
-    """
+    """Return the undamaged result of an earlier call for the same, unchanged file, or None."""
     record = job.lake.fact(TRACES, source.name)
     if record is None or record["identity"] != _identity(source):
         return None
@@ -246,7 +240,6 @@ def _contacts_by_pair(raw: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _in_file_order(raw: Path) -> Iterator[pa.RecordBatch]:
-    """Yield rows in the order in which they were read."""
     with pq.ParquetFile(raw) as file:
         yield from file.iter_batches()
 
@@ -261,10 +254,7 @@ def _write_messages(path: Path, messages: Sequence[MessageRow]) -> None:
 
 
 def _publish(job: Job, source: Source, staged: dict[str, Any]) -> Ingested:
-    """Replace the tables of a trace by the staged files, all at once.
-
-    Contacts that were computed from its earlier movement are removed.
-    """
+    """Replace the tables of a trace by the staged files, all at once; contacts of its old movement go."""
     lake, name = job.lake, source.name
     files = msgspec.convert(staged["files"], list[tuple[CommittedFile, str]])
     for file, place in files:

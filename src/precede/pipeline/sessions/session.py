@@ -98,10 +98,7 @@ def open_session(
 def _launched_session(
     master: str, conf: Mapping[str, str], scratch: Path, name: str, light: bool
 ) -> Iterator[SparkSession]:
-    """Start a Java process with a session, and end both after the block.
-
-    Raises Unavailable with the cause from Spark's log if it does not start.
-    """
+    """Start a Java process with a session, and end both after the block; else Unavailable with the cause."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -249,10 +246,7 @@ def _cause(log: IO[bytes]) -> str:
 
 
 def _explain(error: BaseException, master: str, log: IO[bytes]) -> BaseException:
-    """Return an Unavailable that explains in one line why a session did not start.
-
-    What is no Exception, such as KeyboardInterrupt, is returned as it is.
-    """
+    """Return an Unavailable that explains in one line why a session did not start."""
     if not isinstance(error, Exception):
         return error
     text = str(getattr(error, "java_exception", None) or error).strip()

@@ -95,10 +95,7 @@ def described(session: SparkSession, what: str) -> Iterator[None]:
 
 
 def cores(session: SparkSession | None) -> int:
-    """Return the number of tasks that can run at once by the session's settings; 1 without a session.
-
-    A Connect client cannot see these settings; it returns the number of cores of its own machine.
-    """
+    """Return how many tasks can run at once; in a Connect client, the cores of its own machine."""
     if session is None:
         return 1
     from pyspark.errors import PySparkException
@@ -127,10 +124,7 @@ def task_facts() -> dict[str, Any]:
 
 
 def settle_worker() -> None:
-    """Take all loaded modules out of garbage collection; to be called at the end of a task.
-
-    PySpark collects garbage after every task. With numba loaded that took 90 ms a task; now it takes 1 ms.
-    """
+    """Freeze loaded modules: PySpark collects garbage after every task, and numba cost 90 ms each time."""
     if len(sys.modules) not in _settled:
         _settled.add(len(sys.modules))
         gc.collect()

@@ -32,10 +32,7 @@ MISSED: Final = ("not reproduced", "no points")
 
 
 def compare(measures: pa.Table, seeds: Mapping[str, int], claims: Claims, sweep: str) -> pa.Table:
-    """Return one row of `comparisons` for each claim, from the run rows of a sweep's table of measures.
-
-    `seeds` gives the seed of each run: a claim with `against` compares runs of the same seed.
-    """
+    """Return a row of `comparisons` for each claim; `seeds` of runs are for claims with `against`."""
     samples = _samples(measures, seeds, claims)
     rows = []
     for comparison in judge(claims, samples, "paper"):
@@ -89,10 +86,7 @@ def _samples(measures: pa.Table, seeds: Mapping[str, int], claims: Claims) -> li
 
 
 def _zeros(names: set[str]) -> dict[str, float]:
-    """Return a 0 for each of the names that is a count.
-
-    A run has no row for a count of something that never happened, so its value is then 0.
-    """
+    """Return 0 for each count: a run has no row for what never happened."""
     return {name: 0.0 for name in sorted(names) if re.search(COUNTED, name)}
 
 

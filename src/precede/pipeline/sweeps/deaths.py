@@ -59,16 +59,12 @@ class Watched:
         return len(died)
 
     def end(self) -> None:
-        """Note that the run is over."""
         self.begun.write_text("")
 
 
 @contextmanager
 def watched(job: Job, folder: Path) -> Iterator[Watched]:
-    """Record in the lake if this process dies of a run while the block runs.
-
-    A small process watches it. A death together with the parent process, the executor, is not recorded.
-    """
+    """Record in the lake if this process dies of a run in the block, but not if its executor dies too."""
     begun = folder / "begun"
     path = os.pathsep.join(entry for entry in sys.path if entry)
     arguments = [str(begun), str(os.getppid()), str(_GRACE_S), _RECORD, job.storage.location, job.attempt, path]

@@ -17,10 +17,7 @@ from precede.pipeline.sweeps.measures import COUNTED, LEVEL
 
 
 def group_rows(measures: pa.Table, level: float = LEVEL) -> pa.Table:
-    """Compute mean, deviation and Student's interval of every measure over each group of runs.
-
-    A group is all runs that differ only in their seed. A run without a row for a count contributes 0.
-    """
+    """Compute mean, deviation and Student's interval of every measure over runs that differ only in seed."""
     values: dict[tuple[str, ...], list[float]] = {}
     runs: dict[tuple[str, ...], int] = {}
     for row in measures.to_pylist():

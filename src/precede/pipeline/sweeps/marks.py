@@ -24,7 +24,6 @@ class SweepOptions(Struct, frozen=True):
     same_code: bool = False
 
     def stages(self) -> list[str]:
-        """The stages that a complete mark must have."""
         return [stage for stage in ("verdicts", "measures") if getattr(self, stage)]
 
 
@@ -74,7 +73,6 @@ class Marks:
         return brief
 
     def of(self, run_ids: Sequence[str]) -> DecodedMarks:
-        """The marks of these runs."""
         return DecodedMarks(self.facts, run_ids)
 
     def is_current(self, run_id: str, options: SweepOptions) -> bool:
@@ -122,11 +120,9 @@ class DecodedMarks(Mapping[str, dict[str, Any]]):
         return len(self._ids)
 
     def brief(self, run_id: str) -> Brief:
-        """The most important parts of a mark."""
         return msgspec.json.decode(self._facts[run_id].raw, type=Brief)
 
 
 def decode(fact: Fact) -> dict[str, Any]:
-    """A mark as plain data."""
     mark: dict[str, Any] = msgspec.json.decode(fact.raw)
     return mark

@@ -42,7 +42,6 @@ class Pack:
             self._folders[run_id] = folder
 
     def commit_if_due(self) -> None:
-        """Commit if the runs took long."""
         if time.process_time() - self._since > _S_A_COMMIT:
             self.commit()
 
@@ -75,7 +74,6 @@ class Pack:
 
 
 def pack_name(run_ids: Sequence[str]) -> str:
-    """The name of the commit that holds these runs."""
     return run_ids[0] if len(run_ids) == 1 else f"pack-{_hash(run_ids)}"
 
 
@@ -84,7 +82,6 @@ def _hash(run_ids: Sequence[str]) -> str:
 
 
 def _rows_of(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
-    """The rows of some files, one after the other."""
     for path in paths:
         with pq.ParquetFile(path) as file:
             yield from file.iter_batches(ROWS_A_GROUP)

@@ -1,5 +1,4 @@
-"""A sweep's tables from the done marks of its runs: `runs`, `verdicts`, `violations`, `measures` of scope
-`run`."""
+"""A sweep's tables from the marks of its runs: `runs`, `verdicts`, `violations`, `measures` of runs."""
 
 from __future__ import annotations
 
@@ -35,25 +34,18 @@ def result_tables(grid: Grid, marks: Marks) -> dict[str, pa.Table]:
 
 
 def table_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Make an Arrow table in the declared schema from rows. A missing optional column is null.
-
-    An unknown key in the first row is a programming error and fails an assertion.
-    """
+    """Make an Arrow table in the declared schema from rows. A missing optional column is null."""
     for row in rows[:1]:
         assert not set(row) - set(table.names()), set(row) - set(table.names())
     return pa.Table.from_pylist(list(rows), schema=table.arrow())
 
 
 def sorted_json(values: Any) -> str:
-    """Return a mapping as JSON with sorted keys: equal settings are equal texts."""
     return msgspec.json.encode(values, order="sorted").decode()
 
 
 def run_row(run_id: str, run: Run, labels: Mapping[str, str], mark: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row of `runs` for a run and its mark, without the columns about the simulation's outcome.
-
-    `labels` are sweep, scenario and options.
-    """
+    """Return the row of `runs` for a run and its mark, with `labels`: sweep, scenario and options."""
     copied = ("status", "cpu_s", "attempt", "worker", "finished_at", "version", "error", "traceback")
     return {
         **labels,

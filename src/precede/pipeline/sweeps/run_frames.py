@@ -26,10 +26,7 @@ _COLUMNS: Final = ("scenario", "protocol", "seed", "options")
 
 
 def simulate(runs: DataFrame, rows: Rows, tasks: int) -> DataFrame:
-    """Return the rows of every run as a DataFrame; `tasks` tasks simulate the runs when an action needs them.
-
-    Raises BadInput for an unknown kind of rows or if `runs` has no column `scenario`.
-    """
+    """Return the rows of every run as a DataFrame; `tasks` tasks simulate them when an action needs them."""
     if rows not in ("events", "gauges"):
         raise BadInput(f"rows: expected events or gauges, got {rows!r}")
     if "scenario" not in runs.columns:
@@ -58,6 +55,5 @@ class _Simulate:
 
 
 def _run_of(row: dict[str, Any]) -> Any:
-    """Return the run that a row describes; `options` are a JSON object."""
     options = msgspec.json.decode(row.get("options") or "{}", type=dict[str, Any])
     return read_scenario(row["scenario"], row.get("protocol"), row.get("seed"), options)

@@ -114,10 +114,7 @@ def run_sweep(
 
 
 class _Batch:
-    """Carries out runs and commits them. `spread` calls it with the number of a task in the job's plan.
-
-    The plan has the runs of each task. A call returns their number.
-    """
+    """Carries out the runs of a task in the job's plan and commits them: `spread` calls it with its number."""
 
     def __init__(self, lake: Lake, job: Job, options: SweepOptions) -> None:
         self.lake, self.job, self.options = lake, job, options
@@ -168,7 +165,6 @@ class _RunTask:
         watch.end()
 
     def _simulate(self) -> dict[str, Any]:
-        """Simulate into the folder; returns a mark without later stages."""
         outcome: dict[str, Any] = msgspec.to_builtins(carry_out_into(self.point.run, self.folder))
         del outcome["run_id"]
         return self._facts("finished") | outcome
@@ -185,7 +181,6 @@ class _RunTask:
             }
 
     def _failed(self, error: str, trace: str) -> dict[str, Any]:
-        """The mark of a failed run."""
         return self._facts("failed") | {"error": error, "traceback": trace}
 
     def _facts(self, status: str) -> dict[str, Any]:
@@ -225,10 +220,7 @@ def _longest_first(points: Sequence[Point], cpu_s: Mapping[bytes, float]) -> lis
 
 
 def _known_cpu_s(marks: Marks) -> dict[bytes, float]:
-    """Return the median CPU time of earlier runs, by everything but their seed.
-
-    The first run of a process takes longer than those that follow it.
-    """
+    """Return the median CPU time of earlier runs by everything but their seed: the first takes longer."""
     measured: dict[bytes, list[float]] = {}
     for fact in islice(marks.facts.values(), _MARKS_READ):
         try:

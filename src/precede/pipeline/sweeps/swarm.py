@@ -36,10 +36,7 @@ def swarm_results(session: SparkSession | None, work: Sequence[tuple[str, int]])
 
 
 class _Worlds:
-    """Runs worlds, `size` of them in each task. `spread` calls it with the number of a task.
-
-    A call returns the results of its worlds as plain data.
-    """
+    """Runs worlds, `size` of them in each task, and returns their results as plain data."""
 
     def __init__(self, work: Sequence[tuple[str, int]], size: int) -> None:
         self.work, self.size = list(work), size

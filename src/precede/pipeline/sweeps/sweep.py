@@ -61,10 +61,7 @@ def sweep(
     options: SweepOptions | None = None,
     progress: Progress | None = None,
 ) -> SweepSummary:
-    """Carry out every run of a grid into the lake, then write the sweep's tables.
-
-    Without a session the runs are carried out in this process, one after the other.
-    """
+    """Carry out every run of a grid into the lake, in this process without a session; write the tables."""
     with lake.job(f"sweep-{grid.name}").hold() as job:
         claims = None if grid.claims is None else read_claims(Path(grid.claims))
         swept = run_sweep(lake, grid, session, options or SweepOptions(), job, progress)
@@ -87,10 +84,7 @@ def _with_claims(summary: SweepSummary, comparisons: pa.Table) -> SweepSummary:
 
 
 def swept_before(lake: Lake, grid: Grid, options: SweepOptions) -> SweepSummary | None:
-    """Return the summary of a sweep whose runs are all finished and whose tables are written; else None.
-
-    It is None too for a grid with claims, and if results of other code must be run again.
-    """
+    """Return the summary of a sweep that is finished and written; None with claims or results of other code."""
     marks = Marks(lake)
     if grid.claims is not None or not all(lake.is_intact(table, grid.name) for table in RESULTS):
         return None

@@ -15,9 +15,6 @@ _KEPT: Final = (
 
 
 def judge(events: Path, promised: str) -> dict[str, Any]:
-    """Verify a run's log and return the verdict as plain data.
-
-    The order is the one that the run's protocol promises, or causal order if it promises none.
-    """
+    """Verify a run's log for its promised order, else causal, and return the verdict as plain data."""
     plain = verify(events, read_order(promised) if promised in ORDERS else "causal").plain()
     return {"promised": promised, **{name: plain[name] for name in _KEPT}}

@@ -76,10 +76,7 @@ class _Share(Struct, frozen=True):
 def run_worlds(
     lake: Lake, session: SparkSession | None, work: Sequence[tuple[str, int]], same_code: bool = False
 ) -> Iterator[WorldResult]:
-    """Run the worlds of (protocol, seed) that the lake does not have, and yield their results.
-
-    The tables are written when the last one was yielded.
-    """
+    """Run the worlds that the lake does not have, yield their results, and write the tables at the end."""
     with lake.job("swarm").hold() as job:
         shares = _missing(lake, work, same_code)
         tasks = list(_tasks(shares))
@@ -144,10 +141,7 @@ def _tasks(shares: Sequence[_Share]) -> Iterator[list[_Share]]:
 
 
 class _Worlds:
-    """Runs worlds and commits what was found. `spread` calls it with the number of a task in the job's plan.
-
-    A call returns the results of its worlds as plain data.
-    """
+    """Runs the worlds of a task in the job's plan and commits what was found."""
 
     def __init__(self, job: Job) -> None:
         self.job = job

@@ -68,10 +68,7 @@ def check_agreement(
 
 
 def _drop_unproven_ghosts(history: History) -> None:
-    """Forget all deliveries without a broadcast if message ids are opaque.
-
-    An opaque id does not name its source. So each of these messages may come from a member whose log is absent.
-    """
+    """Forget deliveries without a broadcast if message ids are opaque: their source's log may be absent."""
     if history.labels is not None:
         history.ghost_count, history.ghosts = 0, []
 

@@ -55,8 +55,7 @@ def _spare_leavers(
 ) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
     """Change a world so that hosts that leave do not crash, and have 20 s until the leave must be confirmed.
 
-    Decisions that a host is down are switched off, so that they cannot hide an error of the protocol. Return
-    the world's table, the crashes and the options.
+    Down decisions are switched off, so that they cannot hide an error of the protocol.
     """
     leavers = {stay["node"] for stay in world["stays"] if "leave" in stay}
     kept = [crash for crash in crashes if crash["node"] not in leavers]

@@ -129,18 +129,12 @@ def _draw_options(random: Random, expires: bool) -> dict[str, Any]:
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table, repair: Duration = 0) -> Sequence[str]:
-    """List messages that were carried at the time of healing, live long enough, and were not delivered.
-
-    `repair` is the time that the dissemination needs beside the transfers.
-    """
+    """List what was carried at healing, lives long enough with `repair` time, and was not delivered."""
     return carried_missing(plan, prepared, log, spreading(plan, log) + repair)
 
 
 def spreading(plan: Plan, log: pa.Table) -> Duration:
-    """Return an upper bound of the time in which all messages reach all nodes.
-
-    It is the time that the nodes need if each sends all messages one by one.
-    """
+    """Return an upper bound of the time in which all messages reach all nodes, sent one by one by each."""
     world = plan.run.world
     messages = log["kind"].to_pylist().count("broadcast")
     bandwidth = float(world.get("bandwidth", "inf"))

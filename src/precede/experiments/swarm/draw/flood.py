@@ -67,10 +67,7 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
 
 
 def _draw_air(random: Random, nodes: int, crowded: bool) -> dict[str, Any]:
-    """Draw the radio. With `crowded`, collisions may keep a source from being heard for a long time.
-
-    Without it, bandwidth is higher and nodes sense the carrier.
-    """
+    """Draw the radio. With `crowded`, collisions may keep a source from being heard for a long time."""
     side = random.choice((60, 120, 200))
     world: dict[str, Any] = {
         "kind": "flood",
@@ -202,8 +199,7 @@ class _Faults:
     def _may_separate(self) -> bool:
         """Tell whether nodes may be cut off from others.
 
-        They may not if a source may leave for good and there are no view changes. Then a node that misses the
-        leave would wait for ever for that source.
+        Not if a source may leave without view changes: a node that misses the leave would wait for it for ever.
         """
         return self._crashing or not self.for_good
 
@@ -251,7 +247,6 @@ class _Faults:
         ]
 
     def draw_clocks(self) -> dict[str, Any]:
-        """Draw settings of clocks that differ and drift; empty if all clocks are right."""
         return {"skew": "uniform(0, 30)", "drift_ppm": 200} if self._random.random() < 0.3 else {}
 
 

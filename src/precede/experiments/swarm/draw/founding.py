@@ -29,7 +29,6 @@ _Process: TypeAlias = tuple[str, int]
 
 
 def is_founding(plan: Plan) -> bool:
-    """Is this a world in which founders agree on their group?"""
     return plan.run.options.get("founding") == "agreed"
 
 
@@ -74,10 +73,7 @@ def draw(seed: int, random: Random) -> Plan:
 
 
 def _draw_late(random: Random, nodes: int, heal_at: Instant) -> list[dict[str, Any]]:
-    """Draw founders that start late: none, one or half of the nodes, often none.
-
-    Each of them starts at a random time before `heal_at`.
-    """
+    """Draw founders that start late, before `heal_at`: one, half of the nodes, often none."""
     late = random.sample(range(nodes), random.choice((0, 0, 1, nodes // 2)))
     return [{"node": str(node), "enter": seconds_text(random.randrange(1, heal_at))} for node in sorted(late)]
 
@@ -92,10 +88,7 @@ def _draw_partition(random: Random, nodes: int, heal_at: Instant) -> dict[str, A
 
 
 def _draw_crashes(random: Random, nodes: int, heal_at: Instant, durable: bool) -> list[dict[str, Any]]:
-    """Draw crashes with restarts, most of them in the first five seconds.
-
-    With stores (`durable`), most happen between two effects. Without, only a minority of the nodes crashes.
-    """
+    """Draw crashes with restarts, most in the first five seconds; without stores only of a minority."""
     victims = range(nodes) if durable else random.sample(range(nodes), (nodes - 1) // 2)
     crashes = []
     for _ in range(random.choice((0, 1, 2, 4)) if victims else 0):
@@ -110,10 +103,7 @@ def _draw_crashes(random: Random, nodes: int, heal_at: Instant, durable: bool) -
 
 
 def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
-    """Draw broadcasts before healing, and one per node a minute or more after it.
-
-    Many of the early ones are refused, because the group is not founded yet.
-    """
+    """Draw broadcasts before healing, many of which are refused, and one per node a minute or more after it."""
     times = [random.randrange(heal_at) for _ in range(random.choice((5, 20, 40)))]
     early = [{"src": str(random.randrange(nodes)), "at": seconds_text(at)} for at in sorted(times)]
     late = [{"src": str(node), "at": seconds_text(heal_at + (60 + node) * SECOND)} for node in range(nodes)]
@@ -152,10 +142,7 @@ def missing(prepared: Prepared, log: pa.Table) -> list[str]:
 
 
 def checks(prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
-    """Check that there is one group, that a quorum founded each node's group, and that deliveries agree.
-
-    Deliveries must agree at all founders that kept their state.
-    """
+    """Check that there is one group, that a quorum founded it, and that founders with state agree."""
     kept = [name for name, incarnation in _up_at_end(prepared) if incarnation == 0]
     violations = []
     verdict = verify(log, "total", members=kept) if kept else None
@@ -174,6 +161,5 @@ def checks(prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
 
 
 def _up_at_end(prepared: Prepared) -> dict[_Process, None]:
-    """Return the nodes that are up at the end, with their incarnations."""
     names: dict[NodeId, str] = dict(enumerate(prepared.built.names))
     return {(names[hosted.id], hosted.incarnation): None for hosted in prepared.world.nodes if hosted.up}
