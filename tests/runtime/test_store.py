@@ -170,7 +170,7 @@ def alone(path: Path) -> tuple[Driver, list[tuple[int, int]]]:
         rows=KeptRows(str),
     )
     driver.outside = {RADIO: Nowhere(), WIRED: Nowhere()}
-    driver.on_deliver = lambda place, message: handed.append((message.id.source, message.id.number))
+    driver.on_deliver = lambda place, message, above: handed.append((message.id.source, message.id.number))
     return driver, handed
 
 

@@ -51,6 +51,8 @@ SCENARIOS: Final[dict[str, dict[str, Any]]] = {
         "workload": {"script": _TALK, "size": 8},
         "options": {"dissemination": "epidemic", "lifetime": "50ms"},
     },
+    "lamport": {"world": _MESH, "workload": {"script": _TALK, "size": 8}},
+    "sds": {"world": _MESH, "workload": {"script": _TALK, "size": 8}, "options": {"filter": 10}},
     "prs": {"world": _MESH, "workload": {"script": _TO_SOME, "size": 8}, "options": {"durable": True}},
     "vcube": {"world": {**_MESH, "loss": 0.0}, "workload": {"script": _TALK, "size": 8}},
 }

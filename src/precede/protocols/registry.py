@@ -50,6 +50,10 @@ _PROTOCOLS: Final[dict[str, str]] = {
     "was": "precede.protocols.was2021.entry:ENTRY",
     "ck": "precede.protocols.was2021.ck:ENTRY",
     "prs_mobile": "precede.protocols.prs1997.mobile:ENTRY",
+    "arrival": "precede.protocols.rules.arrival:ENTRY",
+    "timestamp": "precede.protocols.rules.timestamp:ENTRY",
+    "lamport": "precede.protocols.rules.lamport:ENTRY",
+    "sds": "precede.protocols.rules.sds:ENTRY",
 }
 
 _DISSEMINATIONS: Final[dict[str, str]] = {

@@ -50,7 +50,8 @@ class Arrival(Struct, frozen=True):
     """News of one message, from `Group.arrivals()`.
 
     `state` is "waiting" when the message is received before the messages that precede it (`waits_for`),
-    "delivered" when its place in the order is final, and "given_up" when it will never be delivered.
+    "delivered" when its place in the order is final, and "given_up" when it will never be delivered. With a
+    rule that sorts a screen, `above` is the message directly below a delivered one; None means the bottom.
 
     >>> import asyncio, precede
     >>> async def main() -> None:
@@ -71,6 +72,12 @@ class Arrival(Struct, frozen=True):
     id: MessageId
     state: ArrivalState
     waits_for: tuple[MessageId, ...] = ()
+    above: MessageId | None = None
+
+    @property
+    def revision(self) -> bool:
+        """True if the message is inserted above others that were already shown."""
+        return self.above is not None
 
 
 class MemberState:
@@ -241,11 +248,17 @@ class ArrivalFeed:
         finally:
             self._queues.remove(queue)
 
-    def publish(self, message: Message, state: ArrivalState, waits_for: tuple[MessageId, ...] = ()) -> None:
+    def publish(
+        self,
+        message: Message,
+        state: ArrivalState,
+        waits_for: tuple[MessageId, ...] = (),
+        above: MessageId | None = None,
+    ) -> None:
         """Send news of a message to all listeners."""
         if self._queues:
             source = self._name_of(message.id.source)
-            self._put(Arrival(source, message.payload, message.id, state, waits_for))
+            self._put(Arrival(source, message.payload, message.id, state, waits_for, above))
 
     def end(self) -> None:
         """End every listener: nothing further will be published."""

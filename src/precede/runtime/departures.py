@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Protocol
 
-from precede.core.effects import Key, Medium, Send
-from precede.core.identity import NodeId
+from precede.core.effects import Key, Medium, Observe, Send
+from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message
 
@@ -31,7 +31,8 @@ class Departures:
 
     def __init__(self) -> None:
         self._sends: dict[tuple[Medium, NodeId], list[tuple[Send, Instant]]] = {}
-        self._deliveries: list[tuple[int, Message]] = []
+        self._deliveries: list[tuple[int, Message, MessageId | None]] = []
+        self._above: MessageId | None = None
 
     def __bool__(self) -> bool:
         return bool(self._sends or self._deliveries)
@@ -48,7 +49,13 @@ class Departures:
 
     def deliver(self, place: int, message: Message) -> None:
         """Add a delivered message; `place` is its place in the outbox."""
-        self._deliveries.append((place, message))
+        self._deliveries.append((place, message, self._above))
+        self._above = None
+
+    def observe(self, effect: Observe) -> None:
+        """Note the message directly above which the next delivered one is shown, if the effect says that."""
+        if effect.name == "above":
+            self._above = effect.message.id
 
     def cancel(self, key: Key) -> None:
         """Remove the packets with this key."""
@@ -58,7 +65,7 @@ class Departures:
     def release(
         self,
         transmit: Callable[[Sequence[tuple[Send, Instant]]], None],
-        hand_over: Callable[[int, Message], None],
+        hand_over: Callable[[int, Message, MessageId | None], None],
     ) -> None:
         """Transmit the packets and hand over the deliveries, now that everything is committed.
 
@@ -70,8 +77,8 @@ class Departures:
             for alone, group in groupby(waiting, key=_is_keyed):
                 for part in ([entry] for entry in group) if alone else [list(group)]:
                     transmit(part)
-        for place, message in deliveries:
-            hand_over(place, message)
+        for place, message, above in deliveries:
+            hand_over(place, message, above)
 
     def clear(self) -> None:
         """Forget everything: the node has crashed."""

@@ -1,10 +1,9 @@
 """Runs one node in real time: inputs go through one queue, effects are carried out in order.
 
 The inputs of one turn of the event loop share a transaction of the store. Sends, and deliveries to the
-application, wait in order until that transaction is committed, so a `Persist` is durable before the effects
-that follow it. A `Persist` directly followed by a `Deliver` is one step, because both are in the same
-transaction. If the store fails (a full disk), the node stops as if it had crashed: nothing that depends on the
-lost changes leaves it. The event log has the same rows as the simulator's.
+application, wait until it is committed: so a `Persist` is durable before the effects that follow it, and a
+`Persist` directly followed by a `Deliver` is one step. If the store fails (a full disk), the node stops as if
+it had crashed: nothing that depends on the lost changes leaves it. Rows are the same as the simulator's.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from precede.core.effects import (
     SetTimer,
 )
 from precede.core.errors import StoreFailed
-from precede.core.identity import NodeId
+from precede.core.identity import MessageId, NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Node
@@ -89,7 +88,7 @@ class Driver(EffectHandler):
         self.transfers: Transfers | None = None
         self.rows_logged = 0
         self.peaks = Peaks()
-        self.on_deliver: Callable[[int, Message], None] = lambda place, message: None
+        self.on_deliver: Callable[[int, Message, MessageId | None], None] = lambda place, message, above: None
         self.on_arrive: Callable[[Message], None] = lambda message: None
         self.on_discard: Callable[[Message, str], None] = lambda message, reason: None
         self.on_failure: Callable[[StoreFailed], None] = lambda error: None
@@ -123,7 +122,7 @@ class Driver(EffectHandler):
         place = 0
         while messages := self.store.unacknowledged(place, _MOST_TOGETHER):
             for place, message in messages:
-                self.on_deliver(place, message)
+                self.on_deliver(place, message, None)
         self._input(lambda now: self.node.start(now, self.store.saved()))
         self._drain()
 
@@ -380,6 +379,7 @@ class Driver(EffectHandler):
 
     def observe(self, node: NodeId, effect: Observe, now: Instant) -> None:
         self._log(OBSERVED, effect.message, now, effect.name)
+        self._departures.observe(effect)
 
     def cancel_send(self, node: NodeId, effect: CancelSend, now: Instant) -> None:
         self._departures.cancel(effect.key)

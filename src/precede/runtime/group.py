@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from precede.core.effects import RADIO, WIRED, Medium
 from precede.core.errors import Refused, StoreFailed
-from precede.core.identity import NodeId
+from precede.core.identity import MessageId, NodeId
 from precede.core.messages import Message
 from precede.core.node import Node, Waiting
 from precede.runtime.codec import Codec
@@ -343,9 +343,9 @@ class Group:
 
     # -- what the driver reports --------------------------------------------------------------------------
 
-    def _on_deliver(self, place: int, message: Message) -> None:
+    def _on_deliver(self, place: int, message: Message, above: MessageId | None) -> None:
         self._deliveries.add(place, message)
-        self._arrivals.publish(message, "delivered")
+        self._arrivals.publish(message, "delivered", above=above)
 
     def _on_arrive(self, message: Message) -> None:
         if self._arrivals.has_listeners:

@@ -15,6 +15,7 @@ from precede.witness.history import (
     EARLY,
     EXPIRED,
     LATE,
+    MISPLACED,
     UNADDRESSED,
     Ghost,
     History,
@@ -83,8 +84,12 @@ def kind_of(mark: int, order: Order) -> Offence:
         return "before_broadcast"
     if mark & UNADDRESSED:
         return "not_addressed"
+    if mark & LATE and order == "display":
+        return "answer_first"
     if mark & LATE:
         return "fifo" if order == "fifo" else "multicast" if order == "multicast" else "causal"
+    if mark & MISPLACED:
+        return "answer_above"
     return "expired" if mark & EXPIRED else "duplicate"
 
 
@@ -121,8 +126,10 @@ def name_ghost(history: History, ghost: Ghost) -> Violation:
 
 def explain(engine: Engine, history: History, event: int, kind: Offence) -> Violation:
     """Describe the violation that a check marked at row `event`, with the rows that prove it and its story."""
-    if kind in ("fifo", "causal", "multicast"):
+    if kind in ("fifo", "causal", "multicast", "answer_first"):
         return _explain_late(engine, history, event, kind)
+    if kind == "answer_above":
+        return _explain_misplaced(history, event)
     if kind == "duplicate":
         return _explain_duplicate(engine, history, event)
     message = unmask(int(history.events[event])) >> 1
@@ -195,6 +202,32 @@ def _explain_late(engine: Engine, history: History, event: int, kind: Offence) -
         chain, links = _fifo_chain(history, event, process, late)
     else:
         chain, links = _causal_chain(engine, history, event, process, late)
+    first = engine.find(history.events, int(history.start[process]), event, 2 * chain[-1] + 1)
+    verb = "showed" if kind == "answer_first" else "delivered"
+    return _tell_chain(history, chain, links, [first, event], kind, (verb, "before", "too late"))
+
+
+def _explain_misplaced(history: History, event: int) -> Violation:
+    """Describe a delivery that put an answer above its question: the chain and the rows that prove it."""
+    from precede.witness.checks.display import find_inversion
+
+    chain, links, earlier = find_inversion(history, event)
+    words = ("shows", "above", "inserted")
+    return _tell_chain(history, chain, links, [earlier, event], "answer_above", words)
+
+
+def _tell_chain(
+    history: History,
+    chain: Sequence[int],
+    links: Sequence[int],
+    deliveries: Sequence[int],
+    kind: Offence,
+    words: tuple[str, str, str],
+) -> Violation:
+    """Describe a violation by the chain from the question to the answer, and the two deliveries that break it.
+
+    `words` are the verb, the relation of the answer to the question, and the remark at the last row.
+    """
     names = [history.message_name(m) for m in chain]
     events: list[int] = []
     remarks: dict[int, str] = {}
@@ -206,16 +239,16 @@ def _explain_late(engine: Engine, history: History, event: int, kind: Offence) -
     for at, (before, after) in enumerate(pairwise(names)):
         if int(history.position[chain[at + 1]]) >= 0:
             remarks[int(history.position[chain[at + 1]])] = f"so {quoted(before)} -> {quoted(after)}"
-    first = engine.find(history.events, int(history.start[process]), event, 2 * chain[-1] + 1)
-    events += [first, event]
-    remarks[event] = "too late"
+    events += deliveries
+    remarks[deliveries[-1]] = words[2]
     rows = tuple(history.row(e) for e in events)
-    who = history.process_name(process)
+    bare = name_violation(history, deliveries[-1], kind)
     shown = [quoted(name) for name in names]
-    story = f"Node {who} delivered {shown[-1]} before {shown[0]}, but {' -> '.join(shown)}."
+    who = history.process_name(history.process_of(deliveries[-1]))
+    story = f"Node {who} {words[0]} {shown[-1]} {words[1]} {shown[0]}, but {' -> '.join(shown)}."
     story += f"\n{listing(rows, dict(enumerate(remarks.get(e, '') for e in events)))}"
-    bare = name_violation(history, event, kind)
-    return _proven(bare, rows, story, names[-1], tuple(names))
+    other = names[0] if names[-1] == bare.message else names[-1]
+    return _proven(bare, rows, story, other, tuple(names))
 
 
 def _fifo_chain(history: History, event: int, process: int, late: int) -> tuple[list[int], list[int]]:

@@ -29,10 +29,13 @@ GHOSTS_KEPT: Final = 100
 NEVER: Final = (1 << 63) - 1
 """The deadline of a message without one."""
 
+BOTTOM, NOWHERE = -1, -2
+"""The place of a delivery that is not above a message: the bottom, or above a message that is not known."""
+
 ABSENT, ANYONE = -1, -2
 """The source of a ghost (a delivery without a broadcast): a process without rows, or an unknown process."""
 
-DUPLICATE, EARLY, UNADDRESSED, LATE, EXPIRED = 1, 2, 4, 8, 16
+DUPLICATE, EARLY, UNADDRESSED, LATE, EXPIRED, MISPLACED = 1, 2, 4, 8, 16, 32
 """Bits that mark a row which breaks a rule."""
 
 
@@ -63,9 +66,10 @@ class History(Struct):
     """The rows of one independent order; the module's docstring explains the codes.
 
     Per process: `node_of` (index into `nodes`), `incarnation`, `start`, `base`. Per row: `events`, `steps`,
-    `clock`. Per message: `source` (a process), `number`, `position` (its broadcast row, -1 without one),
-    `deadline`, `addressed` (1 if it has destinations), `address_start` and `addresses` (node indices, sorted).
-    `labels` are the log's own ids, None when messages are named by source and number. `group` has the values of
+    `clock`, `above` (the message above which this one is shown, or BOTTOM or NOWHERE). Per message: `source` (a
+    process), `number`, `position` (its broadcast row, -1 without one), `deadline`, `addressed` (1 if it has
+    destinations), `address_start` and `addresses` (node indices, sorted). `labels` are the log's own ids, None
+    when messages are named by source and number. `group` has the values of
     the columns that split the log. Fields that the order does not need may be None.
     """
 
@@ -92,6 +96,7 @@ class History(Struct):
     addressed: Ints | None = None
     address_start: Ints | None = None
     addresses: Ints | None = None
+    above: Ints | None = None
 
     @property
     def processes(self) -> int:

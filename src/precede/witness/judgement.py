@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from precede.witness.checks.agreement import Agreement, check_agreement
+from precede.witness.checks.display import Screens, check_display
 from precede.witness.checks.engine import Engine, Knots, Turns
 from precede.witness.explain import (
     describe_cycle,
@@ -19,7 +20,17 @@ from precede.witness.explain import (
     name_ghost,
     name_violation,
 )
-from precede.witness.history import DUPLICATE, EARLY, EXPIRED, GHOSTS_KEPT, LATE, UNADDRESSED, History, Ints
+from precede.witness.history import (
+    DUPLICATE,
+    EARLY,
+    EXPIRED,
+    GHOSTS_KEPT,
+    LATE,
+    MISPLACED,
+    UNADDRESSED,
+    History,
+    Ints,
+)
 from precede.witness.verdict import REASONS_SHOWN, Answer, Offence, Order, Part, Verdict, Violation, shorten
 
 LISTED: Final = 100
@@ -52,6 +63,7 @@ class Results(Struct):
     reasons: list[str]
     findings: list[str]
     agreement: Agreement | None = None
+    screens: Screens | None = None
 
     @property
     def violations(self) -> int:
@@ -90,7 +102,15 @@ def judge(
         notes=tuple(notes),
         listed=tuple(_list(results, order)),
         parts=_parts(results, order, facts) if len(results) > 1 else (),
+        revisions=_sum_of("revisions", results),
+        moved=_sum_of("moved", results),
     )
+
+
+def _sum_of(name: str, results: Sequence[Results]) -> int | None:
+    """Add a count of the screens of all histories; None if the order is not display order."""
+    screens = [one.screens for one in results if one.screens is not None]
+    return sum(getattr(screen, name) for screen in screens) if screens else None
 
 
 def answer_for(violations: int, reasons: Sequence[str]) -> Answer:
@@ -107,7 +127,7 @@ def reasons_of_log(facts: Facts, order: Order, deliveries: int) -> list[str]:
         hint = f" (kinds: {words}; name the log's own with --kinds)" if words else ""
         reasons.append(f"no deliveries at all{hint}")
         return reasons
-    if facts.deliveries_only and order in ("causal", "multicast", "delta"):
+    if facts.deliveries_only and order in ("causal", "multicast", "delta", "display"):
         reasons.append(
             f"the log has no broadcast rows, and {order} order depends on what a source had delivered "
             "when it broadcast (fifo and total can be decided)"
@@ -155,12 +175,18 @@ def check_history(engine: Engine, history: History, facts: Facts, order: Order, 
     reasons += _not_gathered(history, facts.members)
     count("ghost", history.ghost_count)
     knots = None
+    screens = None
     if order == "total":
         knots = Knots(engine, history)
         count("total", knots.violations)
         count("agreement", 0 if agreement is None else agreement.violations)
     elif order == "fifo":
         count("fifo", _late_fifo(engine, history, facts, marks))
+    elif order == "display" and turns is not None:
+        screens = check_display(history, marks, turns)
+        count("answer_first", screens.answers_first)
+        count("answer_above", screens.answers_above)
+        reasons += [_group_prefix(history) + reason for reason in screens.reasons(history)]
     elif turns is not None:
         late = engine.mark_late_causal(history, marks, turns.who, turns.until, turns.count)
         count("multicast" if order == "multicast" else "causal", late)
@@ -173,7 +199,7 @@ def check_history(engine: Engine, history: History, facts: Facts, order: Order, 
     findings = []
     if knots is not None and knots.cycle:
         findings.append(_group_prefix(history) + describe_cycle(history, knots.cycle))
-    return Results(engine, history, marks, knots, counts, reasons, findings, agreement)
+    return Results(engine, history, marks, knots, counts, reasons, findings, agreement, screens)
 
 
 def _not_gathered(history: History, members: Sequence[str]) -> list[str]:
@@ -268,7 +294,9 @@ def _marked(results: Results, most: int) -> list[int]:
 
 
 def _kinds(mark: int, order: Order) -> list[Offence]:
-    return [kind_of(bit, order) for bit in (DUPLICATE, EARLY, UNADDRESSED, LATE, EXPIRED) if mark & bit]
+    return [
+        kind_of(bit, order) for bit in (DUPLICATE, EARLY, UNADDRESSED, LATE, EXPIRED, MISPLACED) if mark & bit
+    ]
 
 
 def _parts(results: Sequence[Results], order: Order, facts: Facts) -> tuple[Part, ...]:

@@ -14,12 +14,12 @@ from msgspec import Struct
 
 from precede.core.errors import BadInput
 
-Order: TypeAlias = Literal["fifo", "causal", "multicast", "delta", "total"]
+Order: TypeAlias = Literal["fifo", "causal", "multicast", "delta", "total", "display"]
 Answer: TypeAlias = Literal["holds", "violated", "unknown"]
 Duplicates: TypeAlias = Literal["forbid", "allow"]
 Steps: TypeAlias = Literal["counted", "ordered"]
 
-ORDERS: Final[tuple[Order, ...]] = ("fifo", "causal", "multicast", "delta", "total")
+ORDERS: Final[tuple[Order, ...]] = ("fifo", "causal", "multicast", "delta", "total", "display")
 
 Offence: TypeAlias = Literal[
     "ghost",
@@ -32,6 +32,8 @@ Offence: TypeAlias = Literal[
     "expired",
     "total",
     "agreement",
+    "answer_first",
+    "answer_above",
 ]
 
 REASONS_SHOWN: Final = 5
@@ -152,7 +154,8 @@ class Verdict(Struct, frozen=True):
 
     `violations` counts every violation, `counts` by kind; `listed` holds the first hundred, and `first` is the
     only one with a story. `reasons` explain an unknown verdict. `findings` are observations that break no rule,
-    `notes` say how the order was chosen or what the log cannot show.
+    `notes` say how the order was chosen or what the log cannot show. Of display order, `revisions` counts the
+    messages that were inserted above others, and `moved` the messages that had been below them; else None.
 
     >>> import precede
     >>> verdict = precede.simulate("small-office", "unordered", seed=7).verify("causal")
@@ -172,6 +175,8 @@ class Verdict(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     listed: tuple[Violation, ...] = ()
     parts: tuple[Part, ...] = ()
+    revisions: int | None = None
+    moved: int | None = None
 
     @property
     def holds(self) -> bool:
@@ -198,6 +203,8 @@ class Verdict(Struct, frozen=True):
         """Return the object that `precede verify --json` prints. Keys after `first` are left out if empty."""
         plain = self.plain()
         del plain["listed"]
+        if self.revisions is not None:
+            plain |= {"revisions": self.revisions, "moved": self.moved}
         optional = ("counts", "reasons", "findings", "by")
         return {name: value for name, value in plain.items() if value or name not in optional}
 

@@ -107,6 +107,8 @@ def verify(
     layout = match_columns(log.names, log.name, mapping, read_by(by), read_kinds(kinds))
     if chosen_order != "delta":
         layout = layout.without("deadline_us", "clock_us")
+    if chosen_order == "display":
+        layout, engine = layout.with_places(log.names), "plain"
     names = _read_members(members, log, chosen_order)
     return verify_layout(
         log, layout, chosen_order, steps, duplicates, names, engine=engine, note=note, progress=progress

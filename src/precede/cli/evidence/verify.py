@@ -38,7 +38,7 @@ PatternOption: TypeAlias = Annotated[
 OrderOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        metavar="fifo|causal|multicast|delta|total",
+        metavar="fifo|causal|multicast|delta|total|display",
         help="the order to check; default: the order that run.json promises, else causal",
     ),
 ]
@@ -241,6 +241,10 @@ def describe(log: str, verdict: Verdict, more: Sequence[str] = ()) -> str:
         kinds = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in verdict.counts.items())
         lines.append(f"  {_counted(verdict.violations, 'violation')}: {kinds}")
     lines += [f"  {line}" for line in more]
+    if verdict.revisions:
+        lines.append(
+            f"  {_counted(verdict.revisions, 'revision')}: {verdict.moved:,} shown messages moved down"
+        )
     lines += [f"  note: {note}" for note in verdict.notes]
     lines += [f"  finding: {finding}" for finding in verdict.findings]
     lines += _describe_parts(verdict)

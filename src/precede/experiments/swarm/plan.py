@@ -34,12 +34,19 @@ DRAWERS: Final[dict[str, str]] = {
     "unordered": "precede.experiments.swarm.draw.layered:DRAWER",
     "fifo": "precede.experiments.swarm.draw.layered:DRAWER",
     "vector_clock": "precede.experiments.swarm.draw.layered:DRAWER",
+    "arrival": "precede.experiments.swarm.draw.layered:DRAWER",
+    "timestamp": "precede.experiments.swarm.draw.layered:DRAWER",
+    "lamport": "precede.experiments.swarm.draw.layered:DRAWER",
+    "sds": "precede.experiments.swarm.draw.layered:DRAWER",
     "causal_barrier+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
     "delta_causal+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
     "hash_dag+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
     "unordered+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
     "fifo+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
     "vector_clock+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
+    "timestamp+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
+    "lamport+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
+    "sds+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
     "vcube": "precede.experiments.swarm.draw.vcube:DRAWER",
     "drift": "precede.experiments.swarm.draw.flood:DRAWER",
     "tof": "precede.experiments.swarm.draw.flood:DRAWER",
@@ -51,6 +58,8 @@ DRAWERS: Final[dict[str, str]] = {
     "prs_mobile": "precede.experiments.swarm.draw.proxies:PRS_MOBILE",
 }
 ORDERINGS: Final = ("unordered", "fifo", "vector_clock", "causal_barrier", "delta_causal", "hash_dag")
+SORTING_RULES: Final = ("timestamp", "lamport", "sds")
+"""The rules that sort a list on a screen. They promise no order and refuse destinations."""
 _ROUTED: Final = "precede.experiments.swarm.draw.routing:DRAWER"
 """The module and name of the drawer for `ordering+routing`, as in `fifo+prophet`."""
 

@@ -78,6 +78,8 @@ def settle_query(
     layout = match_columns(available, "the DataFrame", mapping, read_by(by), words)
     if order is not None:
         read_order(order)
+    if order == "display":
+        raise BadInput("display order is judged in one process: leave --master and --follow out")
     taken = [name for name in layout.by if name in ANSWER_COLUMNS]
     if taken:
         raise BadInput(f"by: the column {taken[0]!r} would collide with the answer's; rename it")

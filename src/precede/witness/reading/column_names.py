@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -38,11 +38,14 @@ WHOLE_NUMBERS: Final = (
     "clock_us",
 )
 
-OTHER, BROADCAST, DELIVERED = 0, 1, 2
-"""The kinds of rows."""
+OTHER, BROADCAST, DELIVERED, OBSERVED, STARTED = 0, 1, 2, 3, 4
+"""The kinds of rows. Only display order tells the last two from OTHER."""
 
 BROADCAST_WORD: Final = "broadcast"
 DELIVERED_WORD: Final = "delivered"
+OBSERVED_WORD: Final = "observed"
+STARTED_WORD: Final = "started"
+ABOVE_WORD: Final = "above"
 ROW_ORDER: Final = ":row"
 
 
@@ -71,6 +74,17 @@ class Layout(Struct, frozen=True):
         """Return the layout without columns that the order does not need."""
         columns = {ours: theirs for ours, theirs in self.columns.items() if ours not in names}
         return Layout(columns, self.by, self.kinds, self.constant_kind)
+
+    def with_places(self, available: Sequence[str]) -> Layout:
+        """Return the layout for display order, which also reads where on the screen a message was shown."""
+        if "reason" not in available or self.constant_kind is not None:
+            return self
+        kinds = {OBSERVED_WORD: OBSERVED, STARTED_WORD: STARTED, **self.kinds}
+        return Layout({**self.columns, "reason": "reason"}, self.by, kinds)
+
+    def placing(self, kind: int, columns: Mapping[str, Sequence[Any]], index: int) -> int:
+        """Return the kind of a row: an observation that is no place on the screen is OTHER."""
+        return OTHER if kind == OBSERVED and columns["reason"][index] != ABOVE_WORD else kind
 
     def names_to_read(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.columns.values(), *self.by)))

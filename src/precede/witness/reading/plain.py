@@ -1,4 +1,4 @@
-"""Reads a log into histories in plain Python: for small logs, and for machines without numpy."""
+"""Reads a log into histories in plain Python: for small logs, display order, and machines without numpy."""
 
 from __future__ import annotations
 
@@ -10,16 +10,25 @@ from precede.core.natural_order import natural
 from precede.witness.history import (
     ABSENT,
     ANYONE,
+    BOTTOM,
     GHOST,
     GHOSTS_KEPT,
     NEVER,
+    NOWHERE,
     Gap,
     Ghost,
     History,
     name_message,
     name_process,
 )
-from precede.witness.reading.column_names import BROADCAST, DELIVERED, OTHER, Layout
+from precede.witness.reading.column_names import (
+    BROADCAST,
+    DELIVERED,
+    OBSERVED,
+    OTHER,
+    STARTED,
+    Layout,
+)
 from precede.witness.reading.logs import Log
 from precede.witness.reading.values import destinations, text, whole
 
@@ -104,9 +113,10 @@ class PlainBuilder:
             )
             at = row if self.layout.row_order else whole(step, row, "step", self.place)
             row_kind = self._kind(kind, row)
+            row_kind = self.layout.placing(row_kind, columns, index)
             message: Key | None = None
             moment: int | None = None
-            if row_kind != OTHER:
+            if row_kind not in (OTHER, STARTED):
                 message = self._message(columns, index, row, process, row_kind)
                 if row_kind == BROADCAST:
                     self._broadcast(group, columns, index, row, process, message)
@@ -209,6 +219,7 @@ class PlainBuilder:
             deliveries=0,
             gaps=gaps,
             clock=[],
+            above=[],
         )
         places = {process: p for p, process in enumerate(processes)}
         self._fill_messages(history, group, messages, nodes, places)
@@ -334,8 +345,11 @@ class PlainBuilder:
         A broadcast whose row may be missing, because its process is among `unreliable`, is not counted.
         """
         gathered = {node for node, _ in places}
+        above = BOTTOM
         for step, _, kind, key, clock in rows:
-            if kind == OTHER or key is None:
+            if kind in (OBSERVED, STARTED):  # a node that starts had crashed before the delivery
+                above = BOTTOM if key is None else index.get(key, NOWHERE)
+            if kind not in (BROADCAST, DELIVERED) or key is None:
                 continue
             message = index.get(key)
             if kind == BROADCAST:
@@ -363,6 +377,8 @@ class PlainBuilder:
                 code = 2 * message + 1
                 history.clock_missing = history.clock_missing or clock is None
             history.events.append(code)
+            history.above.append(above)  # type: ignore[union-attr]
+            above = BOTTOM if kind == DELIVERED else above
             history.steps.append(step)
             history.clock.append(0 if clock is None else clock)  # type: ignore[union-attr]
 

@@ -49,4 +49,4 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
     return layered.missing(plan, prepared, log)
 
 
-DRAWER: Final = Drawer(draw, missing)
+DRAWER: Final = Drawer(draw, missing, layered.checks)

@@ -6,7 +6,7 @@ here. In flood worlds all nodes restart with their saved state, so every message
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from precede.experiments.swarm.draw import point_to_point as draw_point_to_point
 from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
 from precede.experiments.swarm.swarm import everything_missing
 from precede.sim.randomness import Generators
+from precede.witness.verify import verify
 
 _USUAL_KINDS: Final = {
     "causal_barrier": "contacts",
@@ -29,6 +30,14 @@ _USUAL_KINDS: Final = {
     "fifo": "point_to_point",
     "vector_clock": "point_to_point",
 }
+_RULES: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
+    "timestamp": {"wait": ("0s", "0s", "1s", "30s"), "guard": ("0s", "0s", "10s", "24h")},
+    "lamport": {"wait": ("0s", "0s", "1s", "30s")},
+    "sds": {"wait": ("none", "none", "5s", "30s"), "history": (1, 2, 2, 10), "filter": (2, 20, 200)},
+}
+"""The options of a rule and the values they are drawn from."""
+_NEVER_ABOVE: Final = ("lamport", "sds")
+"""The rules that sort by a Lamport clock: they never show an answer above its question."""
 _OTHER_KIND: Final = 0.25
 _LARGEST_SKEW: Final = "61s"
 _SETTLE: Final = 150 * SECOND
@@ -37,19 +46,21 @@ _SETTLE: Final = 150 * SECOND
 def draw(protocol: str, seed: int, random: Random) -> Plan:
     """Draw a world of the protocol's usual kind or, for a quarter of the seeds, of another kind."""
     generator = Generators(seed).python("swarm", "network", protocol)
-    usual = _USUAL_KINDS[protocol]
+    usual = _USUAL_KINDS.get(protocol, "contacts")
     kind = usual
     if generator.random() < _OTHER_KIND:
         kind = generator.choice([other for other in ("contacts", "point_to_point", "flood") if other != usual])
     if kind == "contacts":
-        return draw_contacts.draw(protocol, seed, random)
-    if kind == "flood":
+        plan = draw_contacts.draw(protocol, seed, random)
+    elif kind == "flood":
         plan = _draw_flood(protocol, seed, random)
     else:
         plan = draw_point_to_point.draw(protocol, seed, random)
-    if protocol != "delta_causal":
-        return plan
-    options = {"lifetime": random.choice(("1s", "20s", "20min")), "skew": _LARGEST_SKEW}
+    options: dict[str, Any] = {
+        key: generator.choice(values) for key, values in _RULES.get(protocol, {}).items()
+    }
+    if protocol == "delta_causal" and kind != "contacts":
+        options = {"lifetime": random.choice(("1s", "20s", "20min")), "skew": _LARGEST_SKEW}
     return replace(plan, run=replace(plan.run, options={**plan.run.options, **options}))
 
 
@@ -125,4 +136,12 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
     return everything_missing(plan, prepared, log)
 
 
-DRAWER: Final = Drawer(draw, missing)
+def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequence[str]]:
+    """List the answers that a rule with a Lamport clock showed above their questions."""
+    if plan.run.protocol not in _NEVER_ABOVE:
+        return {}
+    listed = verify(log, "display").listed
+    return {"violations": [one.story or str(one) for one in listed if one.kind == "answer_above"]}
+
+
+DRAWER: Final = Drawer(draw, missing, checks)

@@ -20,7 +20,7 @@ from precede.core.instants import Instant
 from precede.experiments.run import Prepared
 from precede.experiments.swarm.draw import contacts as draw_contacts
 from precede.experiments.swarm.due import Message, Process, carried_missing
-from precede.experiments.swarm.plan import Drawer, Plan
+from precede.experiments.swarm.plan import SORTING_RULES, Drawer, Plan
 from precede.experiments.swarm.swarm import events_of
 from precede.protocols import registry
 from precede.protocols.layered.node import LayeredNode
@@ -37,7 +37,7 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
     if routing == "spray_and_wait":
         options["copies"] = random.choice((1, 2, 8))
     workload = dict(plan.run.workload)
-    if registry.find(ordering).order == "none":
+    if registry.find(ordering).order == "none" and ordering not in SORTING_RULES:
         workload["script"] = [
             _addressed(birth, plan.run.world["nodes"], random) for birth in workload["script"]
         ]
