@@ -2,19 +2,24 @@
 
 `python -m benchmarks.digests --worlds 200 > before.txt` on one commit, the same on another, then `diff`. A line
 holds the protocol, the number of worlds, rows, deliveries, failed worlds, and the digest of all rows in order.
+`--protocol` names the protocols; by default these are all but the rules of apps, so that the output can be
+compared with one from before there were rules.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+from typing import Final
 
 import pyarrow as pa
 
 from precede.eventlog.sinks import TableSink
-from precede.experiments.swarm.plan import draw_plan, find_drawer
+from precede.experiments.swarm.plan import SORTING_RULES, draw_plan, find_drawer
 from precede.experiments.swarm.swarm import run_plan
 from precede.protocols import registry
+
+RULES: Final = ("arrival", *SORTING_RULES)
 
 
 def main() -> None:
@@ -22,8 +27,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=200, help="worlds over all protocols (default 200)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--protocol", action="append", help="only this one; may be repeated")
     given = parser.parse_args()
-    names = registry.names()
+    names = given.protocol or [name for name in registry.names() if name not in RULES]
     each = -(-given.worlds // len(names))
     for name in names:
         print(f"{name:16} {digest_protocol(name, given.seed, each)}", flush=True)
