@@ -7,14 +7,20 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import precede
 from precede.core.errors import BadInput
+from precede.core.identity import MessageId
+from precede.core.messages import Message
 from precede.runtime.names import node_id
+from precede.runtime.store import Store
 
 KEPT = Path(__file__).parent / "stores" / "ana-0.1.db"
 """Ana delivered four messages: two of ben and two of her own; she acknowledged none and was killed."""
+
+MESSAGE = Message(MessageId(1, 0, 1), b"payload")
 
 
 @pytest.fixture
@@ -65,7 +71,7 @@ def test_a_store_of_0_1_is_upgraded_and_its_member_goes_on(store: Path) -> None:
 
     asyncio.run(live())
     with sqlite3.connect(store) as database:
-        assert database.execute("SELECT value FROM driver WHERE name = 'format'").fetchone() == (3,)
+        assert database.execute("SELECT value FROM driver WHERE name = 'format'").fetchone() == (4,)
 
 
 def test_an_upgrade_that_lacks_a_name_is_refused_and_changes_nothing(store: Path) -> None:
@@ -84,3 +90,27 @@ def test_a_store_of_a_newer_version_is_refused_in_a_sentence(store: Path) -> Non
         database.execute("UPDATE driver SET value = 99 WHERE name = 'format'")
     with pytest.raises(BadInput, match=r"written by a newer version of Precede \(format 99"):
         member("ana", store)
+
+
+def test_a_store_whose_journal_is_a_table_is_read_and_upgraded(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    Store(path).close()
+    encode = msgspec.msgpack.encode
+    first = (
+        {encode("kept"): encode(1), encode("gone"): encode(2)},
+        {1: encode(MESSAGE)},
+        {"accepted": 7},
+        [b"row"],
+    )
+    second = ({encode("kept"): encode(3), encode("gone"): None}, {}, {}, [])
+    with sqlite3.connect(path) as database:
+        database.executemany("INSERT INTO journal (changes) VALUES (?)", [(encode(first),), (encode(second),)])
+        database.execute("UPDATE driver SET value = 3 WHERE name = 'format'")
+        database.execute("DELETE FROM driver WHERE name = 'journal'")
+    for _ in range(2):
+        store = Store(path)
+        assert store.saved() == {"kept": 3}
+        assert [message for _, message in store.unacknowledged()] == [MESSAGE]
+        assert store.remembered("accepted", 0) == 7
+        assert [rows for _, rows in store.logged()] == [b"row"]
+        store.abandon()

@@ -1,4 +1,4 @@
-"""The durable state of a node: an SQLite database in WAL mode, written in transactions.
+"""The durable state of a node: an SQLite database in WAL mode, and a journal of the latest commits beside it.
 
 It holds the values that the protocol persisted; the outbox of messages that are delivered and not yet
 acknowledged by the application; the driver's own numbers (incarnation, last accepted message number, latest
@@ -7,8 +7,8 @@ the own ones and evidence against others. A crash at any byte leaves the last co
 at a time opens a store: two processes that continued from the same state would give two messages the same
 number.
 
-The changes of a commit are one row of a journal (`store_changes.py`). Opening a store, reading from it, closing
-it, and a long journal write them to the tables.
+The changes of a commit are one record of the journal (`store_journal.py`). Opening a store, reading from it,
+closing it, and a long journal write them to the tables.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from precede.core.errors import BadInput, StoreFailed
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.files.private import make_private, private_folder
-from precede.runtime.store_changes import Changes
+from precede.runtime.store_journal import Changes, StoreJournal
 from precede.runtime.store_lock import StoreLock
 from precede.runtime.taken_place import TakenPlace
 
@@ -41,9 +41,10 @@ CREATE TABLE IF NOT EXISTS links (incarnation INTEGER, number INTEGER, trailer B
     link BLOB NOT NULL, PRIMARY KEY (incarnation, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS evidence (place INTEGER PRIMARY KEY AUTOINCREMENT, line BLOB NOT NULL);
 """
-_FORMAT: Final = 3
-_WITHOUT_JOURNAL: Final = 2
+_FORMAT: Final = 4
 _OLD_FORMAT: Final = 1
+"""Format 3 had its journal in a table, and formats before it had none."""
+_JOURNAL_MARK: Final = "journal"
 _MOST_JOURNAL_BYTES: Final = 1 << 20
 
 
@@ -59,8 +60,8 @@ class Store:
         self._encode = msgspec.msgpack.Encoder().encode
         self._key = msgspec.msgpack.Decoder(Key)
         self._changes = Changes()
+        self._unencoded: dict[Key, Any] = {}
         self._journalled = Changes()
-        self._journal_bytes = 0
         self._is_writing = False
         self._lock: StoreLock | None = None
         self._disowned = False
@@ -73,12 +74,13 @@ class Store:
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.executescript(_SCHEMA)
             self._taken = TakenPlace(path.with_name(f"{path.name}-taken"))
+            self._journal = StoreJournal(path.with_name(f"{path.name}-journalled"), synchronous=synchronous)
         except (OSError, sqlite3.Error) as error:
             self._unlock()
             raise BadInput(f"{path}: cannot be used as a store: {error}") from error
         self._read_journal()
         written = self.remembered("format", _FORMAT)
-        if written not in (_OLD_FORMAT, _WITHOUT_JOURNAL, _FORMAT):
+        if not _OLD_FORMAT <= written <= _FORMAT:
             self.abandon()
             raise BadInput(
                 f"{path}: written by a newer version of Precede (format {written}, this one reads {_FORMAT})"
@@ -94,9 +96,11 @@ class Store:
 
     def _read_journal(self) -> None:
         """Read the changes of a store that was not closed, to be written to its tables."""
-        changes = msgspec.msgpack.Decoder(Changes)
-        for row in self._execute("SELECT changes FROM journal ORDER BY place"):
-            self._journalled.add(changes.decode(row[0]))
+        decode = msgspec.msgpack.Decoder(Changes).decode
+        for row in self._execute("SELECT changes FROM journal ORDER BY place"):  # of format 3
+            self._journalled.add(decode(row[0]))
+        for record in self._journal.read(self.remembered(_JOURNAL_MARK, 0)):
+            self._journalled.add(decode(record))
 
     def _take_place(self) -> None:
         """Remember the lock's new mark. A crash in between is not taken for a copy."""
@@ -183,7 +187,7 @@ class Store:
 
     def persist(self, key: Key, value: Any) -> None:
         """Write a value of the protocol, or delete it if it is None, with the next commit."""
-        self._changes.values[self._encode(key)] = None if value is None else self._encode(value)
+        self._unencoded[key] = value  # the commit encodes the last value of each key only
 
     def deliver(self, message: Message) -> int:
         """Append a delivered message to the outbox, with the next commit, and return its position there."""
@@ -246,27 +250,31 @@ class Store:
         """Store an own message's nonce and previous hash (`trailer`), and its own hash, with the next
         commit.
         """
-        self._begin()
-        row = (id.incarnation, id.number, trailer, link)
-        self._execute("INSERT OR REPLACE INTO links VALUES (?, ?, ?, ?)", row)
+        self._changes.links[id.incarnation, id.number] = (trailer, link)
         self.remember("linked incarnation", id.incarnation)
         self.remember("linked number", id.number)
 
     def link_of(self, id: MessageId) -> tuple[bytes, bytes] | None:
         """Return an own message's nonce and previous hash, and its own hash (`link`); None if unknown."""
+        return self._link(id.incarnation, id.number)
+
+    def _link(self, incarnation: int, number: int) -> tuple[bytes, bytes] | None:
+        for changes in (self._changes, self._journalled):
+            if (incarnation, number) in changes.links:
+                return changes.links[incarnation, number]
         query = "SELECT trailer, link FROM links WHERE incarnation = ? AND number = ?"
-        row: tuple[bytes, bytes] | None = self._execute(query, (id.incarnation, id.number)).fetchone()
+        row: tuple[bytes, bytes] | None = self._execute(query, (incarnation, number)).fetchone()
         return row
 
     def last_link(self) -> tuple[int, int, bytes] | None:
         """Return incarnation, number and hash of the own message that was added last, or None."""
         last = self.remembered("linked incarnation", 0), self.remembered("linked number", 0)
-        query = "SELECT link FROM links WHERE incarnation = ? AND number = ?"
-        row = self._execute(query, last).fetchone()
-        return None if row is None else (*last, row[0])
+        known = self._link(*last)
+        return None if known is None else (*last, known[1])
 
     def forget_links(self, incarnation: int, up_to: int) -> None:
         """Delete the hashes of an incarnation's messages up to a number, with the next commit."""
+        self._write()
         self._begin()
         self._execute("DELETE FROM links WHERE incarnation = ? AND number <= ?", (incarnation, up_to))
 
@@ -282,30 +290,47 @@ class Store:
     @property
     def dirty(self) -> bool:
         """Whether there are changes to commit."""
-        return self._is_writing or bool(self._changes)
+        return self._is_writing or bool(self._unencoded or self._changes)
 
     def commit(self) -> None:
         """Make all changes durable."""
         if not self.dirty:
             return
-        if self._changes:
-            data = self._encode(self._changes)
-            self._journal_bytes += len(data)
-            if self._journal_bytes > _MOST_JOURNAL_BYTES:
-                self._write()
-            else:
-                self._begin()
-                self._execute("INSERT INTO journal (changes) VALUES (?)", (data,))
-                self._journalled.add(self._changes)
-                self._changes.clear()
+        self._encode_values()
+        if not self._is_writing and self._append():
+            return
+        self._write()
+        mark = secrets.randbits(63)
+        self._execute("INSERT OR REPLACE INTO driver VALUES (?, ?)", (_JOURNAL_MARK, mark))
         self._execute("COMMIT")
         self._is_writing = False
+        self._journal.begin(mark)
+
+    def _append(self) -> bool:
+        """Append the changes to the journal. Return False if it is too long: the tables get them instead."""
+        data = self._encode(self._changes)
+        if self._journal.size + len(data) > _MOST_JOURNAL_BYTES:
+            return False
+        try:
+            self._journal.append(data)
+        except OSError as error:
+            raise StoreFailed(f"{self.path}: {error}") from error
+        self._journalled.add(self._changes)
+        self._changes.clear()
+        return True
+
+    def _encode_values(self) -> None:
+        values, encode = self._changes.values, self._encode
+        for key, value in self._unencoded.items():
+            values[encode(key)] = None if value is None else encode(value)
+        self._unencoded.clear()
 
     def _write(self) -> None:
-        """Write all changes to the tables, within the open transaction, and empty the journal.
+        """Write all changes to the tables, in the transaction that the next commit ends.
 
         Messages that the application has taken leave the outbox, or do not enter it.
         """
+        self._encode_values()
         self._journalled.add(self._changes)
         changes, taken = self._journalled, self._taken.place
         if not changes:
@@ -319,11 +344,12 @@ class Store:
         self._execute_many("INSERT INTO outbox VALUES (?, ?)", outbox)
         self._execute_many("INSERT OR REPLACE INTO driver VALUES (?, ?)", list(changes.numbers.items()))
         self._execute_many("INSERT INTO log (rows) VALUES (?)", [(rows,) for rows in changes.rows])
+        links = [(*place, *link) for place, link in changes.links.items()]
+        self._execute_many("INSERT OR REPLACE INTO links VALUES (?, ?, ?, ?)", links)
         self._execute("DELETE FROM outbox WHERE place <= ?", (taken,))
         self._execute("DELETE FROM journal")
         self._changes.clear()
         changes.clear()
-        self._journal_bytes = 0
 
     def _begin(self) -> None:
         if not self._is_writing:
@@ -332,16 +358,17 @@ class Store:
 
     def close(self) -> None:
         """Write all changes to the tables, commit and close."""
-        self._write()
-        self.commit()
         if not self._disowned:
             self._take_place()
+        self._write()
+        self.commit()
         self.abandon()
 
     def abandon(self) -> None:
         """Close without the changes since the last commit."""
         self._database.close()
         self._taken.close()
+        self._journal.close()
         self._unlock()
 
     def _unlock(self) -> None:
