@@ -4,7 +4,7 @@ The verbs are in `runs`, `data`, `evidence`, `field` and `start`, by what they w
 progress.
 
 May import: core, protocols, eventlog, traces, sim, runtime, witness, measures, experiments, reproduction,
-    pipeline, lake, report, api
+    pipeline, lake, report, api, audit
 
 To add a verb, add one line to `VERBS` and a module in the sub-package it belongs to, with either
 
@@ -56,6 +56,7 @@ VERBS: Final[dict[str, Verb]] = {
         "evidence.verify",
         "does this log keep its order? An exact verdict, and violations explained",
     ),
+    "audit": Verb("evidence.audit", "which order did a deployment keep? Late copies, at least and at most"),
     "measure": Verb("evidence.measure", "ratios, latencies, copies, buffers, bytes and energy of a run"),
     "reproduce": Verb("evidence.reproduce", "a paper's published numbers beside ours, every run verified"),
     "bundle": Verb(

@@ -1,0 +1,132 @@
+"""`precede audit`: which order did a deployment keep, as far as its log can tell?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from precede.core.errors import BadInput
+from precede.core.instants import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from precede.audit.study import Count, Study
+
+LogsArgument: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="LOG…", help="files of one deployment (CSV or Parquet), or a folder in MobiClique's format"
+    ),
+]
+MarginsOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="0s,1s,…", help="instants of one clock that differ by no more than this are not ordered"
+    ),
+]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="print the study as one JSON object")]
+
+
+def command(
+    log: LogsArgument,
+    margins: MarginsOption = "0s,1s,60s,10min",
+    as_json: JsonOption = False,
+) -> int:
+    """Count how many messages of a deployment came too late, at least and at most, in FIFO and causal order.
+
+    A row of the log is an event of one node with its own clock: columns node, kind (created, received, sent),
+    message and at (seconds), and optionally peer, group, to and accepted. Clocks of different nodes are never
+    compared. Equal instants and missing rows leave orders open: the bounds hold over all of them. Exit code 0:
+    both orders hold. 1: one is violated, or unknown. 2: the log cannot be read.
+
+    \\b
+    Example:
+      precede audit phones.csv
+      precede audit phone-*.csv --margins 0s,5s --json
+      precede audit sigcomm2009_mobiclique
+    """
+    study = _study(log, margins)
+    print(json.dumps(study.plain(), indent=2) if as_json else describe(study))
+    return 0 if study.holds else 1
+
+
+def _study(log: list[str], margins: str) -> Study:
+    from precede.audit.event_files import read_event_files
+    from precede.audit.mobiclique import is_mobiclique, other_readings, read_mobiclique
+    from precede.audit.study import audit
+
+    margins_us = [parse_duration(text.strip()) for text in margins.split(",")]
+    paths = [Path(name) for name in log]
+    folders = [path for path in paths if path.is_dir()]
+    if not folders:
+        return audit(read_event_files(paths), margins_us)
+    if len(paths) > 1:
+        raise BadInput(f"{folders[0]}: a folder is a whole deployment; audit it alone")
+    if not is_mobiclique(paths[0]):
+        raise BadInput(
+            f"{paths[0]}: has not the files of MobiClique (messages.csv, reception.csv, …); name files"
+        )
+    return audit(read_mobiclique(paths[0]), margins_us, other_readings(paths[0]))
+
+
+def describe(study: Study) -> str:
+    """Return the study as text."""
+    log = study.deployment
+    missing = sum(not copy.is_row for copy in log.first_copies)
+    unfollowed = f"; {log.unfollowed:,} more cannot be followed" if log.unfollowed else ""
+    lines = [
+        f"{log.name}: {len(log.created):,} messages{unfollowed};"
+        f" {len(log.first_copies):,} first copies, {missing:,} of them without a row",
+        "",
+        "Late copies over all orders that the log allows, margin 0 (in brackets: with copies without a row)",
+        *_table(
+            [_group_cells(count) for count in study.by_group], ("group", "order", "verdict", "late", "of", "")
+        ),
+        "",
+        "All groups, by margin",
+        *_table(
+            [(count.view, format_duration(count.rows.margin_us), *_cells(count)) for count in study.by_margin],
+            ("view", "margin", "order", "verdict", "late", "of", ""),
+        ),
+        "",
+        *(
+            f"The witness counts {least:,} in the kindest and {most:,} in the harshest {order} order, margin 0"
+            for order, (least, most) in study.witnessed.items()
+        ),
+        f"Clocks: {len(study.clocks.differences):,} hops compare {len(study.clocks.offset_us)} clocks;"
+        f" {study.clocks.unexplained} differ by more than 60 s from what one offset per node says;"
+        f" suspect: {', '.join(study.clocks.suspects) or 'none'}",
+        "",
+        "Assumptions, and the late copies if one is dropped (FIFO, causal)",
+    ]
+    for number, assumption in enumerate(study.assumptions, 1):
+        counts = ", ".join(
+            f"{after.at_least:,} to {after.at_most:,} of {after.copies:,}"
+            for _, after in assumption.counts.values()
+        )
+        lines += [f"  {number}. {assumption.text}", f"     else: {assumption.without}: {counts}"]
+    if study.first is not None:
+        lines += ["", "A causal violation", *(f"  {line}" for line in study.first.story.splitlines())]
+    return "\n".join(lines)
+
+
+def _group_cells(count: Count) -> tuple[str, ...]:
+    return (count.group, *_cells(count))
+
+
+def _cells(count: Count) -> tuple[str, ...]:
+    rows, traces = count.rows, count.traces
+    late = f"{rows.at_least:,}" if rows.at_least == rows.at_most else f"{rows.at_least:,} to {rows.at_most:,}"
+    more = traces.copies > rows.copies
+    open_too = f"({traces.at_least:,} to {traces.at_most:,} of {traces.copies:,})" if more else ""
+    return rows.order, count.verdict, late, f"{rows.copies:,}", open_too
+
+
+def _table(rows: list[tuple[str, ...]], header: tuple[str, ...]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    return [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (header, *rows)
+    ]
