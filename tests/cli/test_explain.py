@@ -114,6 +114,7 @@ HEADER = "node,step,kind,message_source,message_number\n"
         (["keys", "show", "empty.csv"], "E016"),
         (["lake", "check", "--lake", "none"], "E019"),
         (["reproduce", "prs1998"], "E021"),
+        (["audit", "empty.csv"], "E022"),
     ],
 )
 def test_an_error_ends_with_its_code(tmp_path, monkeypatch, capsys, arguments, code):

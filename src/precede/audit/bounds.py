@@ -4,7 +4,7 @@ Two instants of one clock order two events if they differ by more than the margi
 instants are open. An event with an interval is before another if its interval ends before the other begins.
 
 *At least* counts the copies that are late in every order. Such an order exists in which no other copy is late,
-so the number is exact (docs/field/bounds.md has the proof; `witness_orders` builds the order and the witness
+so the number is exact (docs/guides/audit.md has the proof; `witness_orders` builds the order and the witness
 counts it). *At most* counts the copies that are late in some order. With a margin of 0 and no missing row one
 order has them all, unless two messages would each have to precede the other; otherwise it is an upper bound.
 

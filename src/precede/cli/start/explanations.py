@@ -152,6 +152,13 @@ FAMILIES: Final = (
         "Papers have keys such as prs1997; their claims and experiments are TOML files.",
         "`precede reproduce --help` names the papers; docs/guides/reproduce.md explains the files.",
     ),
+    Explanation(
+        "E022",
+        "the log of a deployment cannot be audited",
+        "audit cli.evidence.audit",
+        "Each row is an event of one node: node, kind (created, received or sent), message, and at in seconds.",
+        "Correct the row that the message names. docs/guides/audit.md describes the columns and the bounds.",
+    ),
 )
 
 REASONS: Final = (
