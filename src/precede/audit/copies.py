@@ -78,7 +78,7 @@ def encode(
         earliest=np.asarray(earliest, np.int64),
         latest=np.asarray(latest, np.int64),
         source=source_of,
-        rank=rank_messages(source_of, created_of, labels),
+        rank=rank_messages(source_of, created_of, labels.tolist()),
         created=created_of,
     )
 
