@@ -1,1 +1,1 @@
-"""Verbs for checks: `verify` with `follow` and `foreign`, `measure`, `reproduce` and the `exhibits`."""
+"""Verbs for checks: `verify` with `follow` and `foreign`, `audit`, `measure`, `reproduce`, the `exhibits`."""
