@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.ready-demo
 export PYTHONHASHSEED ?= random
 
-.PHONY: setup compile plain demo test test-fast test-long bench swarm check audit hashes clean
+.PHONY: setup compile plain demo test test-fast test-long bench swarm mutants check audit hashes clean
 
 setup: $(READY)
 
@@ -57,6 +57,10 @@ bench: $(READY)
 
 swarm: $(READY)
 	$(BIN)/precede swarm --worlds 5000
+
+# Faults put into the source on purpose, which tests and swarm must notice; hours. Goes on where it stopped.
+mutants: $(READY)
+	PYTHONPATH=src $(BIN)/python -m tests.mutants
 
 # Known vulnerabilities of everything pinned. Asks the Python package index, so it needs the network.
 audit:
