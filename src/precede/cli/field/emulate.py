@@ -5,15 +5,40 @@ from __future__ import annotations
 import json
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 if TYPE_CHECKING:
     from precede.core.plan import Plan
+    from precede.experiments.run import Run
     from precede.runtime.emulation.members import Tally
 
 _HEAD_START = 2.0
+
+ProgramOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="COMMAND", help="run this program as every node (JSON lines, as for Maelstrom)"),
+]
+OrderOption: TypeAlias = Annotated[
+    str, typer.Option(metavar="fifo|causal|total", help="with --program: the order to judge")
+]
+LossOption: TypeAlias = Annotated[
+    float, typer.Option(help="with --program: the share of messages that a link loses")
+]
+DelayOption: TypeAlias = Annotated[
+    str, typer.Option(help="with --program: a distribution, in seconds of the scenario: uniform(0, 2)")
+]
+PatienceOption: TypeAlias = Annotated[
+    float, typer.Option(help="with --program: seconds to wait for an answer of a program")
+]
+DurableOption: TypeAlias = Annotated[
+    bool, typer.Option("--durable", help="with --program: it keeps its state over a restart")
+]
+WatchOption: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="deliver|read", help="with --program: judge its deliver notices, or answers to read"),
+]
 
 
 def command(
@@ -37,6 +62,13 @@ def command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the outcome as one JSON object")] = False,
     lake: Annotated[str, typer.Option(metavar="DIR", help="where traces are looked up")] = "lake",
+    program: ProgramOption = None,
+    order: OrderOption = "causal",
+    loss: LossOption = 0.0,
+    delay: DelayOption = "constant(0)",
+    patience: PatienceOption = 10.0,
+    durable: DurableOption = False,
+    watch: WatchOption = "deliver",
 ) -> int:
     """Run a scenario with real nodes: links open and close as its contacts do; nodes start, stop, are killed.
 
@@ -48,11 +80,11 @@ def command(
     Example:
       precede emulate city-bus --speed 60 --set end=1h --out out/buses
       precede verify out/buses/log
+      precede emulate city-bus --program ./node.py --loss 0.1 --delay "uniform(0, 2)"
     """
-    from precede.cli.field.emulation_results import as_text, evaluate
+    from precede.cli.field.programs import ProgramOptions, emulate_programs
     from precede.cli.runs.simulate import read_settings
     from precede.core.errors import BadInput
-    from precede.experiments.emulation.plan import plan_of
     from precede.experiments.scenario import read_scenario
 
     if not 0 < speed < inf:
@@ -63,12 +95,27 @@ def command(
     folder = out if out is not None else Path("out") / f"emulated-{run.id}"
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder}: not empty; an emulation needs an empty folder")
-    plan, simulated = plan_of(run)
-    outcome = run_plan(plan, folder, speed, processes, segment or _usual_segment(plan), quiet=as_json)
+    if program is not None:
+        options = ProgramOptions(program, order, loss, delay, patience, durable, watch)
+        return emulate_programs(run, folder, speed, options, as_json)
+    if (order, loss, delay, patience, durable, watch) != ("causal", 0.0, "constant(0)", 10.0, False, "deliver"):
+        raise BadInput("--order, --loss, --delay, --patience, --durable and --watch need --program")
     repeated = "".join(f" --set {setting}" for setting in settings or [])
     command = (
         f"precede emulate {scenario} --protocol {run.protocol} --seed {run.seed}{repeated} --speed {speed:g}"
     )
+    return _emulate_members(run, folder, speed, processes, segment, command, as_json)
+
+
+def _emulate_members(
+    run: Run, folder: Path, speed: float, processes: int, segment: float | None, command: str, as_json: bool
+) -> int:
+    """Run a scenario with our own nodes, compare it with its simulations, print the outcome."""
+    from precede.cli.field.emulation_results import as_text, evaluate
+    from precede.experiments.emulation.plan import plan_of
+
+    plan, simulated = plan_of(run)
+    outcome = run_plan(plan, folder, speed, processes, segment or _usual_segment(plan), quiet=as_json)
     result = evaluate(run, plan, simulated, folder, outcome, command)
     (folder / "emulation.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(result, indent=2) if as_json else as_text(result, folder))
