@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -48,9 +49,9 @@ def test_what_a_document_shows_works(document: Path, tmp_path: Path, monkeypatch
 
 def run_command(line: str, folder: Path) -> None:
     command, _, comment = line.partition("#")
-    words = command.split()
-    if not words or words[0] != "precede":
+    if command.split()[:1] != ["precede"]:
         return
+    words = shlex.split(command)
     expected = re.search(r"exit (\d)", comment)
     environment = {
         **os.environ,

@@ -30,6 +30,7 @@ FOREIGN = {
         "AWS_ACCESS_KEY_ID",
         "cp",
         "PrepareSend",
+        *("init_ok", "topology_ok", "broadcast_ok", "read_ok", "in_reply_to"),
         "librt.strings.read_i64_le",
     ),
     *("KKpsk0_25519_ChaChaPoly_BLAKE2s", "ostermalm_001_1", "Z_"),

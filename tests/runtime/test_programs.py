@@ -144,6 +144,7 @@ def test_a_program_is_judged_rightly(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("program", [PYTHON, JAVASCRIPT], ids=["python", "javascript"])
 @pytest.mark.parametrize(("how", "verdict"), [("", "holds"), (" --as-it-comes", "violated")])
 def test_a_hundred_worlds_are_judged_rightly(

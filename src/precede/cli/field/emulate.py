@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 _HEAD_START = 2.0
 
+ProcessesOption: TypeAlias = Annotated[
+    int, typer.Option(min=1, help="how many processes share the nodes that do not crash")
+]
+SegmentOption: TypeAlias = Annotated[
+    float | None, typer.Option(help="seconds between two files of a node's log (default: 5 or more)")
+]
+OutOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="folder for logs and stores (default: out/emulated-…)")
+]
 ProgramOption: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="COMMAND", help="run this program as every node (JSON lines, as for Maelstrom)"),
@@ -50,16 +59,9 @@ def command(
         typer.Option("--set", metavar="KEY=VALUE", help="a protocol option or a scenario key"),
     ] = None,
     speed: Annotated[float, typer.Option(help="how many of the scenario's seconds pass in one")] = 60.0,
-    processes: Annotated[
-        int, typer.Option(min=1, help="how many processes share the nodes that do not crash")
-    ] = 2,
-    segment: Annotated[
-        float | None,
-        typer.Option(help="seconds between two files of a node's log (default: 5 or more)"),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="folder for logs and stores (default: out/emulated-…)")
-    ] = None,
+    processes: ProcessesOption = 2,
+    segment: SegmentOption = None,
+    out: OutOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the outcome as one JSON object")] = False,
     lake: Annotated[str, typer.Option(metavar="DIR", help="where traces are looked up")] = "lake",
     program: ProgramOption = None,
@@ -75,6 +77,7 @@ def command(
     Logs are segments in OUT/log (precede verify --follow reads them while they grow). At the end they are
     verified and compared with two simulations of the same scenario: one with its own network, one with the
     links and transfer times that were measured (OUT/runs, OUT/report/index.html). Ctrl-C stops everything.
+    With --program every node is a program of yours, and the witness judges what it says it delivered.
 
     \b
     Example:
