@@ -4,8 +4,8 @@
 messages with another meanwhile, most of them from a member gone bad, who has the group key: none may be
 delivered, nothing may be raised, memory must stay where it was; and as many to the codecs of all protocols.
 `--members 5000000` sends so many packets of a malicious member, half of them of one that equivocates, to the
-nodes of all protocols (docs/security.md says what it may do). A stranger floods all members as fast as the
-loopback takes it while they offer a quarter of what they can do.
+nodes of all protocols (docs/security.md says what it may do), and names the calls that took most CPU time. A
+stranger floods all members as fast as the loopback takes it while they offer a quarter of what they can do.
 """
 
 from __future__ import annotations
@@ -260,11 +260,14 @@ def liars(packets: int, seed: int) -> dict[str, Any]:
         for equivocates in (False, True)
         for combination in made
     ]
+    slowest = sorted((outcome.slowest for outcome, _ in outcomes), reverse=True)[:5]
     return {
         "member_packets": sum(outcome.packets for outcome, _ in outcomes),
         "member_packets_accepted": sum(outcome.passed for outcome, _ in outcomes),
         "member_raised": sum(outcome.raised for outcome, _ in outcomes),
-        "member_slowest_call_s": max(outcome.slowest_s for outcome, _ in outcomes),
+        "member_combinations": len(made),
+        "member_slowest_call_s": round(slowest[0].cpu_s, 4),
+        "member_slowest_calls": list(map(str, slowest)),
         "member_memory_mib": round(sum(outcome.memory_mib for outcome, _ in outcomes), 1),
         "member_forged": sum(outcome.forged for outcome, _ in outcomes),
         "member_lost": sorted({outcome.combination for outcome, lies in outcomes if outcome.lost and not lies}),

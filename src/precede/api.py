@@ -37,7 +37,12 @@ _LISTEN: Final = "2s"
 MOST_BYTES_CARRIED: Final = 1 << 28
 """How many bytes of payloads a member carries for others, unless an option says otherwise."""
 
-_BOUNDS: Final = {"cache": MOST_CARRIED, "cache_bytes": MOST_BYTES_CARRIED, "keep_bytes": MOST_BYTES_CARRIED}
+_BOUNDS: Final = {
+    "cache": MOST_CARRIED,
+    "cache_bytes": MOST_BYTES_CARRIED,
+    "keep_bytes": MOST_BYTES_CARRIED,
+    "buffer": MOST_BYTES_CARRIED,
+}
 """Options whose default is no bound, which a simulation can afford, and what bounds a member instead."""
 
 Order: TypeAlias = Literal["none", "fifo", "causal", "delta", "multicast", "total"]

@@ -19,6 +19,11 @@ def any_packet(kind: type[Packet], random: Random) -> Packet:
     return made
 
 
+def any_value(declared: Any, random: Random) -> Any:
+    """A small random value of a declared type."""
+    return _value(declared, random, 3)
+
+
 @cache
 def _type_of(kind: type[Packet]) -> Any:
     return inspect.type_info(kind)

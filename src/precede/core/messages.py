@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -12,6 +12,10 @@ from precede.core.instants import Instant
 
 Size: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 28)]
 """A size by a paper's model, sent as a field. Only tables of results use it, so its bounds are wide."""
+PartSize: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 20)]
+"""A size of one message's control data: those of `MOST_MESSAGES` messages together are a valid `Size`."""
+MOST_MESSAGES: Final = 128
+"""How many messages a packet may have that can be divided: a receiver checks every signature at once."""
 
 
 class Message(Struct, frozen=True, gc=False, array_like=True):
@@ -73,6 +77,13 @@ class Packet(Struct, frozen=True, gc=False, array_like=True, tag=True):
         Only the runtime joins packets, those that a node sends in one turn.
         """
         return None
+
+    def divided(self, most: int) -> Sequence[Packet]:
+        """Return packets with at most `most` messages each that stand for this one, if it can be divided.
+
+        Only the runtime divides packets: receivers refuse more messages at once (`MOST_MESSAGES`).
+        """
+        return (self,)
 
     if TYPE_CHECKING:
 

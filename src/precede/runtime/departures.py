@@ -13,7 +13,7 @@ from typing import Protocol
 from precede.core.effects import Key, Medium, Observe, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Message
+from precede.core.messages import MOST_MESSAGES, Message
 
 
 class Outside(Protocol):
@@ -38,7 +38,18 @@ class Departures:
         return bool(self._sends or self._deliveries)
 
     def send(self, send: Send, now: Instant) -> None:
-        """Add a packet. It is joined to the one before it for the same receivers, if their protocol can."""
+        """Add a packet. It is joined to the one before it for the same receivers, if their protocol can.
+
+        A packet with more messages than receivers accept is divided; `sent` reports its last part.
+        """
+        if send.packet.messages > MOST_MESSAGES:
+            *first, last = send.packet.divided(MOST_MESSAGES)
+            for part in first:
+                self._add(Send(part, send.to, send.over), now)
+            send = Send(last, send.to, send.over, send.key)
+        self._add(send, now)
+
+    def _add(self, send: Send, now: Instant) -> None:
         waiting = self._sends.setdefault((send.over, send.to), [])
         if waiting and send.key is None and waiting[-1][0].key is None:
             joined = waiting[-1][0].packet.joined(send.packet)

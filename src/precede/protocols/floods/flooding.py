@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, TypeAlias
 
 from precede.core.effects import NOTHING, RADIO, Arrive, Effect, Effects, Key, Medium, Persist, Send
-from precede.core.identity import Count, Incarnation, MessageId, NodeId
+from precede.core.identity import Count, MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import ControlOnlyPacket, Packet, Written
 from precede.core.node import Context, Saved
 from precede.protocols.floods.options import FloodOptions
 from precede.protocols.floods.reliable_floods import MOST_REQUESTED, Floods
-from precede.protocols.floods.stream import Have, Stream, StreamId, Want
+from precede.protocols.floods.stream import Have, Serial, Stream, StreamId, Want
 from precede.protocols.layered.dissemination import Dissemination
 from precede.protocols.layered.envelope import HEADER_BYTES, Envelope, EnvelopePacket
 from precede.protocols.layered.ordering import Ordering
@@ -78,7 +78,7 @@ class FloodGonePacket(ControlOnlyPacket, frozen=True, gc=False):
 
     kind: ClassVar[str] = "flood_gone"
     source: NodeId
-    incarnation: Incarnation
+    incarnation: Serial
     number: Count
 
     @property

@@ -303,28 +303,28 @@ class Floods(Generic[F]):
     def compare(self, haves: Sequence[Have], peer: NodeId, now: Instant, effects: list[Effect]) -> None:
         """Compare with a neighbour's digest: request floods that only it has; if different, send ours soon."""
         same = len(haves) == len(self.streams)
+        announced = self._announcements(peer)
         for source, serial, received in haves:
             stream = self.streams.get((source, serial))
             own = stream.received if stream is not None else 0
             if received != own or stream is None:
                 same = False
-            if received > own and (stream is not None or self._may_announce(peer, (source, serial))):
+            if received > own and (stream is not None or len(announced) < MOST_ANNOUNCED):
+                if stream is None:
+                    announced[source, serial] = None
                 self.heard_of(self.stream((source, serial)), received, now, effects)
         if same:
             self.trickle.same_digest()
         else:
             self.trickle.differs(now, effects)
 
-    def _may_announce(self, peer: NodeId, id: StreamId) -> bool:
-        """May a neighbour's digest begin a stream? Limits how many streams without any flood are kept."""
+    def _announcements(self, peer: NodeId) -> dict[StreamId, None]:
+        """Return the streams that a neighbour's digests began. If they are many, only those without a flood."""
         announced = self._announced.setdefault(peer, {})
         if len(announced) >= MOST_ANNOUNCED:
             for other in [other for other in announced if self._has_floods(other)]:
                 del announced[other]
-        if len(announced) >= MOST_ANNOUNCED:
-            return False
-        announced[id] = None
-        return True
+        return announced
 
     def _has_floods(self, id: StreamId) -> bool:
         stream = self.streams.get(id)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Message, Packet, Size, Written
+from precede.core.messages import Message, Packet, PartSize, Written
 from precede.protocols.layered.parsed_envelopes import NEVER
 from precede.protocols.layered.streams import Stream, stream_of
 
@@ -24,8 +24,8 @@ class Envelope(Struct, frozen=True, array_like=True, dict=True):
     stamp: Any
     deadline: Instant | None
     destinations: tuple[NodeId, ...] | None
-    control_bytes: Size
-    control_entries: Size
+    control_bytes: PartSize
+    control_entries: PartSize
     born: Instant = 0
     """When it was broadcast, by its source's clock. Decides what is sent first, not the order of delivery."""
 

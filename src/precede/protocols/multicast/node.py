@@ -47,6 +47,8 @@ from precede.protocols.multicast.rule import (
 )
 from precede.protocols.outbox import AckPacket, Outbox
 
+ANNOUNCEMENT: Final = 1 << 40
+"""The message number of announcements: the highest, which no message reaches."""
 AFTER_ALL_INCARNATIONS: Final = 1 << (63 - INCARNATION_SHIFT)
 """A number higher than every incarnation."""
 
@@ -238,7 +240,7 @@ class MulticastNode(Node):
             self._part_with(sender, effects)
         else:
             self._learn(sender, packet.incarnation, effects)
-        effects.append(Send(AckPacket((MessageId(sender, packet.incarnation, 0),)), sender, RADIO))
+        effects.append(Send(AckPacket((MessageId(sender, packet.incarnation, ANNOUNCEMENT),)), sender, RADIO))
         return effects
 
     def _learn(self, node: NodeId, incarnation: int, effects: list[Effect]) -> None:
@@ -270,8 +272,8 @@ class MulticastNode(Node):
         return effects
 
     def _announce(self, packet: LifePacket, now: Instant, effects: list[Effect]) -> None:
-        """Send a packet to all known nodes until they acknowledge it, under the message number 0."""
-        id = MessageId(self._node, self._incarnation, 0)
+        """Send a packet to all known nodes until they acknowledge it, as `ANNOUNCEMENT`."""
+        id = MessageId(self._node, self._incarnation, ANNOUNCEMENT)
         self._outbox.send(id, dict.fromkeys(self._book.others(), packet), now, effects)
 
     # -- restart ----------------------------------------------------------------------------------------
@@ -333,11 +335,11 @@ class MulticastNode(Node):
                 self._journal.released(id, effects)
 
     def _save(self, step: int) -> Checkpoint:
-        """Return the state after this step of the journal. Announcements (number 0) are not part of it."""
+        """Return the state after this step of the journal. Announcements are not part of it."""
         unsent = [
             entry
             for id, packets in self._outbox.unacknowledged().items()
-            if id.number
+            if id.number != ANNOUNCEMENT
             for entry in unsent_by_packet(packets)
         ]
         return Checkpoint(step, self._number, dict(self._last), self.rule.save(), unsent)

@@ -6,7 +6,10 @@ An id is 16 bytes, a header 8, and a likelihood 12: a node and a number.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final, TypeAlias
+
+from msgspec import Meta
+from msgspec.structs import replace
 
 from precede.core.identity import MessageId, NodeId
 from precede.core.messages import ControlOnlyPacket, Written
@@ -14,6 +17,17 @@ from precede.protocols.layered.envelope import Envelope, EnvelopePacket
 
 HEADER_BYTES: Final = 8
 ID_BYTES: Final = 16
+MOST_HOPS: Final = 1 << 15
+MOST_ACKNOWLEDGED: Final = 1 << 14
+"""How many delivered messages a node tells of; above that, the oldest is forgotten."""
+MOST_CONTROL_BYTES: Final = 1 << 16
+MOST_IDS_OF_A_PEER: Final = 1 << 17
+"""How many ids a node remembers that a node in contact has; above that, the oldest is forgotten."""
+
+Hops: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_HOPS)]
+Copies: TypeAlias = Annotated[int, Meta(ge=1, le=1 << 20)]
+Likelihood: TypeAlias = Annotated[float, Meta(ge=0, le=1 << 40)]
+"""A likelihood, at most 1, or a number of encounters."""
 
 
 class HelloPacket(ControlOnlyPacket, frozen=True, gc=False):
@@ -21,8 +35,8 @@ class HelloPacket(ControlOnlyPacket, frozen=True, gc=False):
 
     kind: ClassVar[str] = "hello"
     ids: frozenset[MessageId]
-    likelihoods: dict[NodeId, dict[NodeId, float]]
-    delivered: frozenset[MessageId]
+    likelihoods: dict[NodeId, dict[NodeId, Likelihood]]
+    delivered: Annotated[frozenset[MessageId], Meta(max_length=MOST_ACKNOWLEDGED)]
 
     @property
     def control_entries(self) -> int:
@@ -48,8 +62,8 @@ class RoutedPacket(EnvelopePacket, frozen=True, gc=False):
     """A message on its way, the number of copies that the receiver may make, and its hops so far."""
 
     kind: ClassVar[str] = "routed"
-    copies: int
-    hops: int
+    copies: Copies
+    hops: Hops
 
     def written(self) -> Sequence[Written]:
         return (self.envelope.written(relayed=True),)
@@ -68,6 +82,11 @@ class Copy:
         self.id = envelope.message.id
         self.copies = copies
         self.hops = hops
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes that it takes in a buffer. What a source claims about its order data counts little."""
+        return len(self.envelope.message.payload) + min(self.envelope.control_bytes, MOST_CONTROL_BYTES)
 
     def is_for(self, node: NodeId) -> bool:
         return self.envelope.destinations is None or node in self.envelope.destinations
@@ -91,11 +110,19 @@ class Contact:
 
     def note(self, id: MessageId) -> None:
         """The node has this message, too."""
-        if self.has is not None:
-            self.has[id] = None
+        has = self.has
+        if has is not None:
+            has[id] = None
             self.lacks.pop(id, None)
+            if len(has) > MOST_IDS_OF_A_PEER:
+                del has[next(iter(has))]
 
     def offer(self, copy: Copy) -> None:
         """From now on this copy is carried here."""
         if self.has is not None and copy.id not in self.has:
             self.lacks[copy.id] = copy
+
+
+def without_payload(envelope: Envelope) -> Envelope:
+    """Return what is left to remember of a message that is not carried."""
+    return replace(envelope, message=replace(envelope.message, payload=b""))

@@ -25,11 +25,10 @@ from precede.core.node import Context
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.options import option
 from precede.protocols.registry import DisseminationEntry
-from precede.protocols.routing.copies import PACKETS, Copy, HelloPacket, RoutedPacket
+from precede.protocols.routing.copies import MOST_ACKNOWLEDGED, PACKETS, Copy, HelloPacket, RoutedPacket
 from precede.protocols.routing.router import Router, RoutingOptions
 
 _UNKNOWN_COST: Final = 1e9
-_MOST_ACKNOWLEDGED: Final = 100_000
 
 
 class MaxPropOptions(RoutingOptions, frozen=True, kw_only=True):
@@ -104,8 +103,9 @@ class MaxProp(Router):
         return copy.envelope.destinations != (peer,)
 
     def _acknowledge(self, id: MessageId, now: Instant, effects: list[Effect]) -> None:
-        if len(self._delivered) < _MOST_ACKNOWLEDGED:
-            self._delivered[id] = None
+        self._delivered[id] = None
+        if len(self._delivered) > MOST_ACKNOWLEDGED:
+            del self._delivered[next(iter(self._delivered))]
         if id in self.held:
             self.remove(id, "acknowledged", now, effects)
 

@@ -36,15 +36,26 @@ from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import own_key
 from precede.protocols.layered.saved_state import restored_envelope, saved_under
 from precede.protocols.options import Durable, option
-from precede.protocols.routing.copies import Contact, Copy, GotPacket, HelloPacket, RoutedPacket
+from precede.protocols.routing.copies import (
+    MOST_HOPS,
+    Contact,
+    Copy,
+    GotPacket,
+    HelloPacket,
+    RoutedPacket,
+    without_payload,
+)
 
 _EXPIRE: Final = ("net", "expire")
+MOST_RECEIVED: Final = 1 << 15
+"""How many ids of messages that it no longer carries a node remembers: so many fit into a hello."""
 
 
 class RoutingOptions(Durable, frozen=True, kw_only=True):
     """The options that every routing protocol has."""
 
     buffer: Annotated[int, option("bytes of messages that a node carries for others; 0: unlimited")] = 0
+    cache: Annotated[int, option("how many messages a node carries for others; 0: unlimited")] = 0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -65,6 +76,7 @@ class Router(Dissemination):
         self._early_hellos: dict[NodeId, HelloPacket] = {}
         self._durable: bool = context.options.durable
         self._buffer: int = context.options.buffer
+        self._cache: int = context.options.cache
         self._bytes = 0
         self._number = 0
         self._expiry: Instant | None = None
@@ -118,8 +130,8 @@ class Router(Dissemination):
         ]
         for copy in sorted(copies, key=lambda copy: copy.id):
             self.held[copy.id] = copy
-            self._bytes += copy.envelope.size_bytes
-            self._remember(copy.envelope, effects)
+            self._bytes += copy.size_bytes
+            self._remember(copy.envelope, now, effects)
             # a crash may have fallen between the store and the ordering
             if copy.is_for(self.me) and not self.ordering.knows(copy.id) and _is_alive(copy, now):
                 self.ordering.arrive((copy.envelope,), now, effects)
@@ -130,7 +142,7 @@ class Router(Dissemination):
         id = envelope.message.id
         if id not in self._received and (envelope.deadline is None or envelope.deadline > now):
             self._store(Copy(envelope, self.initial_copies, 0), effects)
-            self._remember(envelope, effects)
+            self._remember(envelope, now, effects)
             self._make_room(now, effects)
             self._offer_all(now, effects)
         if self._durable:
@@ -232,7 +244,7 @@ class Router(Dissemination):
         if candidates:
             copy = min(candidates, key=lambda copy: (not copy.is_for(peer), self.rank(copy, peer), copy.id))
             contact.in_flight = copy
-            packet = RoutedPacket(copy.envelope, self.copies_given(copy), copy.hops + 1)
+            packet = RoutedPacket(copy.envelope, self.copies_given(copy), min(copy.hops + 1, MOST_HOPS))
             effects.append(Send(packet, peer, RADIO, ("net", peer, contact.number)))
 
     def _offer_all(self, now: Instant, effects: list[Effect]) -> None:
@@ -254,7 +266,7 @@ class Router(Dissemination):
             self._store(copy, effects)
             if copy.is_for(self.me):
                 self.ordering.arrive((copy.envelope,), now, effects)
-            self._remember(copy.envelope, effects)
+            self._remember(copy.envelope, now, effects)
             self._make_room(now, effects)
         effects.append(Send(GotPacket(copy.id, is_new), sender, RADIO))
         if is_new:
@@ -275,28 +287,48 @@ class Router(Dissemination):
             self.held[copy.id] = copy
             for contact in self.contacts.values():
                 contact.offer(copy)
-            self._bytes += copy.envelope.size_bytes
+            self._bytes += copy.size_bytes
             self._persist(copy, effects)
         if deadline is not None and (self._expiry is None or deadline < self._expiry):
             self._expiry = deadline
             effects.append(SetTimer(_EXPIRE, deadline))
 
-    def _remember(self, envelope: Envelope, effects: list[Effect]) -> None:
+    def _remember(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
         """Record and persist that a message was received. If a crash comes first, its sender sends it again."""
         id, deadline = envelope.message.id, envelope.deadline
-        self._received[id] = None if deadline is None else envelope
+        kept = envelope if id in self.held else without_payload(envelope)
+        self._received[id] = None if deadline is None else kept
         if self._durable:
-            effects.append(Persist(_key("seen", id), [] if deadline is None else [envelope]))
+            effects.append(Persist(_key("seen", id), [] if deadline is None else [kept]))
+        if len(self._received) - len(self.held) > MOST_RECEIVED:
+            self._forget(now, effects)
+
+    def _forget(self, now: Instant, effects: list[Effect]) -> None:
+        """Forget the oldest ids of messages that are not carried; the ordering knows what it has delivered."""
+        gone = [id for id in self._received if id not in self.held][: MOST_RECEIVED // 8]
+        for id in gone:
+            self._drop(id, now, effects)
+
+    def _drop(self, id: MessageId, now: Instant, effects: list[Effect]) -> None:
+        """Forget the id of a message, after the ordering was told that it will not come again."""
+        envelope = self._received.pop(id)
+        if envelope is not None and Copy(envelope, 1, 0).is_for(self.me):
+            self.ordering.dropped(envelope, now, effects)
+        if self._durable:
+            effects.append(Persist(_key("seen", id), None))
 
     def _make_room(self, now: Instant, effects: list[Effect]) -> None:
-        """Evict copies of other nodes' messages, by `evicts`, until the buffer is within its bytes."""
-        if not self._buffer or self._bytes <= self._buffer:
+        """Evict copies of other nodes' messages, by `evicts`, until the buffer is within its bounds."""
+        if not self._is_full():
             return
         of_others = [copy for copy in self.held.values() if copy.id.source != self.me]
         for copy in sorted(of_others, key=self.evicts):
-            if self._bytes <= self._buffer:
+            if not self._is_full():
                 return
             self.remove(copy.id, "evicted", now, effects)
+
+    def _is_full(self) -> bool:
+        return 0 < self._buffer < self._bytes or 0 < self._cache < len(self.held)
 
     def _persist(self, copy: Copy, effects: list[Effect]) -> None:
         if self._durable:
@@ -307,7 +339,9 @@ class Router(Dissemination):
         copy = self.held.pop(id)
         for contact in self.contacts.values():
             contact.lacks.pop(id, None)
-        self._bytes -= copy.envelope.size_bytes
+        self._bytes -= copy.size_bytes
+        if self._received.get(id) is not None:
+            self._received[id] = without_payload(copy.envelope)
         if reason == "evicted" and copy.is_for(self.me):
             self.ordering.dropped(copy.envelope, now, effects)
         effects.append(Discard(copy.envelope.message, reason))

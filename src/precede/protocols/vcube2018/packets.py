@@ -16,7 +16,15 @@ from typing import Annotated, ClassVar, Final, TypeAlias
 from msgspec import Meta, Struct
 
 from precede.core.identity import Count, NodeId
-from precede.core.messages import EntrySizedPacket, Message, Packet, Size, Written
+from precede.core.messages import (
+    MOST_MESSAGES,
+    EntrySizedPacket,
+    Message,
+    Packet,
+    PartSize,
+    Size,
+    Written,
+)
 from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared, Row, Slot
 from precede.protocols.vcube2018.topology import MOST_POSITIONS
 
@@ -40,7 +48,7 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
 
     message: Message
     changed: tuple[tuple[Count, bytes], ...]
-    entries: Size
+    entries: PartSize
     past: Past
 
     def written(self) -> Written:
@@ -68,14 +76,25 @@ class VCubePacket(Packet, frozen=True, gc=False):
 
     kind: ClassVar[str] = "vcube"
     aggregates: ClassVar[bool] = True
-    content: tuple[StampedMessage, ...]
+    content: Annotated[tuple[StampedMessage, ...], Meta(max_length=MOST_MESSAGES)]
     size_bytes: Size
     control_bytes: Size
     control_entries: Size
     messages: Size
 
+    def divided(self, most: int) -> Sequence[Packet]:
+        parts = [self.content[n : n + most] for n in range(0, len(self.content), most)]
+        return [packet_with(part) for part in parts]
+
     def written(self) -> Sequence[Written]:
         return [stamped.written() for stamped in self.content]
+
+
+def packet_with(content: tuple[StampedMessage, ...]) -> VCubePacket:
+    """Return one packet with these messages."""
+    size = HEADER_BYTES + sum([stamped.prepared.size_bytes for stamped in content])
+    entries = sum([stamped.prepared.entries for stamped in content])
+    return VCubePacket(content, size, ENTRY_BYTES * entries, entries, len(content))
 
 
 class Report(Struct, frozen=True, array_like=True):

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+
+from msgspec import Meta
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
-from precede.core.messages import ControlOnlyPacket, Packet, Size, Written
+from precede.core.messages import MOST_MESSAGES, ControlOnlyPacket, Packet, Size, Written
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, batch_of
 
@@ -49,10 +51,19 @@ class HavePacket(ControlOnlyPacket, frozen=True, gc=False):
 class BatchPacket(Packet, frozen=True, gc=True, dict=True):
     """A packet with messages in the order of their transfer."""
 
-    envelopes: tuple[Envelope, ...]
+    envelopes: Annotated[tuple[Envelope, ...], Meta(max_length=MOST_MESSAGES)]
 
     def written(self) -> Sequence[Written]:
         return [envelope.written(relayed=True) for envelope in self.envelopes]
+
+    def divided(self, most: int) -> Sequence[Packet]:
+        contents = self.batch.contents
+        return [self.with_batch(Batch(contents[n : n + most])) for n in range(0, len(contents), most)]
+
+    if TYPE_CHECKING:
+
+        def with_batch(self, batch: Batch) -> Packet:
+            """Return a packet like this one with the messages of a batch."""
 
     @property
     def messages(self) -> int:
@@ -80,6 +91,9 @@ class MessagesPacket(BatchPacket, frozen=True, gc=True, dict=True):
     size_bytes: Size
     control_bytes: Size
     control_entries: Size
+
+    def with_batch(self, batch: Batch) -> Packet:
+        return packet_of(batch)
 
 
 def packed(envelopes: Sequence[Envelope]) -> MessagesPacket:

@@ -15,6 +15,7 @@ from precede.core.identity import Count, Incarnation, MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import ControlOnlyPacket, Packet, Size
 from precede.protocols.layered.epidemic.packets import HEADER_BYTES, ID_BYTES, BatchPacket
+from precede.protocols.layered.gossip.holdings import MOST_RANGES
 from precede.protocols.layered.gossip.ranges import (
     FlatRanges,
     StreamRanges,
@@ -65,6 +66,9 @@ class DataPacket(BatchPacket, frozen=True, gc=True, dict=True):
         neighbours = self.neighbours if later.neighbours is None else later.neighbours
         return data_packet(Batch(self.batch.contents + later.batch.contents), self.list_version, neighbours)
 
+    def with_batch(self, batch: Batch) -> Packet:
+        return data_packet(batch, self.list_version, self.neighbours)
+
 
 class DigestPacket(ControlOnlyPacket, frozen=True, gc=False):
     """What the sender holds: a hash of all ids, and ranges of some streams (of all streams if `full`)."""
@@ -73,7 +77,7 @@ class DigestPacket(ControlOnlyPacket, frozen=True, gc=False):
     to_all: ClassVar[bool] = True
     hash: Hash
     full: bool
-    streams: tuple[StreamRanges, ...]
+    streams: Annotated[tuple[StreamRanges, ...], Meta(max_length=MOST_RANGES)]
     list_version: Count
     neighbours: tuple[NodeId, ...] | None
 
