@@ -33,8 +33,8 @@ class Created(NamedTuple):
 class Hop(NamedTuple):
     """A row about a copy on its way from `sender` to `receiver`.
 
-    `writer` is the one whose clock `at_us` is. `message` is None for rows that name no message: they show a
-    link.
+    `writer` is the one whose clock `at_us` is, `size` the bytes sent, if the row says so. `message` is None for
+    rows that name no message: they show a link.
     """
 
     message: str | None
@@ -43,6 +43,7 @@ class Hop(NamedTuple):
     at_us: int
     kind: Literal["sent", "received"]
     accepted: bool = True
+    size: int = 0
 
     @property
     def writer(self) -> str:

@@ -76,8 +76,8 @@ def read_mobiclique(folder: Path, reading: Reading = "shown") -> Deployment:
         in_second[receiver, at] += reading == "file_order"
         instant = at * SECOND_US + in_second[receiver, at]
         hops.append(Hop(_name(message), str(sender), str(receiver), instant, "received"))
-    for _, (_kind, message, _bytes, sender, receiver, at, status) in _rows(folder, "transmission.csv"):
-        hops.append(Hop(_name(message), str(sender), str(receiver), at * SECOND_US, "sent", status == 0))
+    for _, (_kind, message, size, sender, receiver, at, status) in _rows(folder, "transmission.csv"):
+        hops.append(Hop(_name(message), str(sender), str(receiver), at * SECOND_US, "sent", status == 0, size))
     return deployment(folder.name, created, hops, unfollowed)
 
 

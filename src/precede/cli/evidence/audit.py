@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+from msgspec import to_builtins
 
 from precede.core.errors import BadInput
 from precede.core.instants import format_duration, parse_duration
 
 if TYPE_CHECKING:
+    from precede.audit.replay import Mean, Row
     from precede.audit.study import Count, Study
 
 LogsArgument: TypeAlias = Annotated[
@@ -26,12 +28,29 @@ MarginsOption: TypeAlias = Annotated[
         metavar="0s,1s,…", help="instants of one clock that differ by no more than this are not ordered"
     ),
 ]
+ProtocolsOption: TypeAlias = Annotated[
+    str, typer.Option(metavar="NAME,…", help="the protocols under which the deployment is replayed")
+]
+LifetimeOption: TypeAlias = Annotated[
+    str, typer.Option(metavar="12h", help="lifetime of messages, for protocols that need one")
+]
+SeedsOption: TypeAlias = Annotated[
+    int, typer.Option(min=0, max=1000, help="replays per protocol, for intervals; 0: no replay")
+]
+MeetingsOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="CSV a,b,start,end in seconds: who met whom; default: links in the log"),
+]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="print the study as one JSON object")]
 
 
 def command(
     log: LogsArgument,
     margins: MarginsOption = "0s,1s,60s,10min",
+    protocols: ProtocolsOption = "unordered,fifo,causal_barrier,delta_causal,hash_dag",
+    lifetime: LifetimeOption = "12h",
+    seeds: SeedsOption = 5,
+    meetings: MeetingsOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Count how many messages of a deployment came too late, at least and at most, in FIFO and causal order.
@@ -47,9 +66,32 @@ def command(
       precede audit phone-*.csv --margins 0s,5s --json
       precede audit sigcomm2009_mobiclique
     """
+    parse_duration(lifetime)
+    names = [name.strip() for name in protocols.split(",")]
     study = _study(log, margins)
-    print(json.dumps(study.plain(), indent=2) if as_json else describe(study))
+    rows = _replay(study, names, lifetime, seeds, meetings) if seeds else []
+    if as_json:
+        print(json.dumps(study.plain() | {"replays": to_builtins(rows)}, indent=2))
+    else:
+        print("\n".join([*describe(study), *describe_replays(rows)]))
     return 0 if study.holds else 1
+
+
+def _replay(study: Study, protocols: list[str], lifetime: str, seeds: int, file: str | None) -> list[Row]:
+    from precede.audit.replay import replay
+    from precede.audit.same_links import read_meetings
+    from precede.cli.progress import working
+
+    meetings = read_meetings(Path(file)) if file else ()
+    with working("replaying the deployment"):
+        return replay(
+            study.deployment,
+            study.clocks,
+            protocols=protocols,
+            lifetime=lifetime,
+            seeds=seeds,
+            meetings=meetings,
+        )
 
 
 def _study(log: list[str], margins: str) -> Study:
@@ -71,8 +113,8 @@ def _study(log: list[str], margins: str) -> Study:
     return audit(read_mobiclique(paths[0]), margins_us, other_readings(paths[0]))
 
 
-def describe(study: Study) -> str:
-    """Return the study as text."""
+def describe(study: Study) -> list[str]:
+    """Return the lines of a study."""
     log = study.deployment
     missing = sum(not copy.is_row for copy in log.first_copies)
     unfollowed = f"; {log.unfollowed:,} more cannot be followed" if log.unfollowed else ""
@@ -109,7 +151,42 @@ def describe(study: Study) -> str:
         lines += [f"  {number}. {assumption.text}", f"     else: {assumption.without}: {counts}"]
     if study.first is not None:
         lines += ["", "A causal violation", *(f"  {line}" for line in study.first.story.splitlines())]
-    return "\n".join(lines)
+    return lines
+
+
+def describe_replays(rows: list[Row]) -> list[str]:
+    """Return the lines of the replays: a table for each kind."""
+    lines = []
+    header = (
+        "protocol",
+        "received",
+        "delivered",
+        "late fifo",
+        "late causal",
+        "wait s",
+        "longest s",
+        "control B",
+    )
+    for kind in dict.fromkeys(row.replay for row in rows):
+        cells = [
+            (
+                row.protocol + "".join(f" {value}" for value in row.options.values()),
+                *map(_mean, (row.received, row.delivered, row.fifo, row.causal, row.wait_s)),
+                f"{row.longest_wait_s:,.0f}",
+                _mean(row.control_bytes),
+            )
+            for row in rows
+            if row.replay == kind
+        ]
+        lines += ["", f"Replay: {kind} (mean and 95 % interval over seeds)", *_table(cells, header)]
+    return lines
+
+
+def _mean(value: Mean) -> str:
+    digits = 0 if value.mean >= 100 or value.mean == int(value.mean) else 1
+    if value.low == value.high:
+        return f"{value.mean:,.{digits}f}"
+    return f"{value.mean:,.{digits}f} [{value.low:,.{digits}f}, {value.high:,.{digits}f}]"
 
 
 def _group_cells(count: Count) -> tuple[str, ...]:
