@@ -207,6 +207,7 @@ def open_member(
         terms=terms,
         lifetime=lifetime if protocol == "delta_causal" else None,
         renewable=settings.incarnation is None and registry.is_renewable(probe),
+        after_copy="nothing" if settings.incarnation is not None else probe.after_copy,
     )
     return Group(group, name, make_node, codec, transport, settings)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import msgspec
 from mypy_extensions import mypyc_attr
@@ -23,14 +23,23 @@ from precede.core.messages import Packet
 Saved: TypeAlias = Mapping[Key, Any]
 """The values that a node has persisted, as plain data: tuples come back as lists."""
 
+AfterCopy: TypeAlias = Literal["state", "empty", "nothing"]
+
 T = TypeVar("T")
 
-__all__ = ["Context", "Node", "Saved", "Waiting", "restore", "round_trip"]
+__all__ = ["AfterCopy", "Context", "Node", "Saved", "Waiting", "restore", "round_trip"]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that does nothing
     """One participant of a protocol. Override the inputs that the protocol uses; the others do nothing."""
+
+    after_copy: AfterCopy = "nothing"
+    """How a node goes on if its saved state may be a copy of one that another process uses.
+
+    `state`: a later incarnation continues from it. `empty`: a later incarnation begins without it. `nothing`:
+    no incarnation can take over from an earlier one.
+    """
 
     def __init__(self) -> None:
         """Takes no arguments; a protocol's node takes its `Context`."""

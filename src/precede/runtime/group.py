@@ -367,7 +367,7 @@ class Group:
         if self._state.rolled_back:
             return
         text = "others have messages of this member that its store does not know: the store was rolled back"
-        if self._settings.renewable:
+        if self._settings.renewable or self._settings.after_copy != "nothing":
             text += "; broadcasts are refused until it is joined again, as a new incarnation"
             self._state.rolled_back = True
             self._driver.store.disown()

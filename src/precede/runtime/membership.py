@@ -25,6 +25,8 @@ from precede.runtime.settings import MemberSettings
 from precede.runtime.store import Store
 
 _EPOCH: Final = "roster epoch"
+_LATER: Final = 4_096
+_LAST_INCARNATION: Final = (1 << 15) - 1
 
 
 class Membership:
@@ -56,7 +58,7 @@ class Membership:
         settings = self._settings
         if settings.store is None:
             return NoStore(settings.incarnation)
-        first = self._new_incarnation() if settings.renewable else settings.enrolled
+        first = self._new_incarnation() if settings.renewable else max(settings.enrolled, self._after_retired())
         store = Store(settings.store, synchronous=settings.synchronous, incarnation=first)
         store.claim({"group": self._group, "member": self._name, "protocol": settings.protocol})
         latest = store.remembered(_EPOCH, 0)
@@ -70,10 +72,31 @@ class Membership:
             if settings.renewable:
                 store.begin_incarnation(self._new_incarnation(store.incarnation()))
                 self._notices.give("restored_store", f"{cause}: this member continues as a new incarnation")
+            elif settings.after_copy != "nothing":
+                is_empty = settings.after_copy == "empty"
+                store.begin_incarnation(self._later_incarnation(store), empty=is_empty)
+                text = f"{cause}: this member continues as a new incarnation"
+                missed = ", which gets the messages that are sent to it from now on" if is_empty else ""
+                self._notices.give("restored_store", text + missed)
             else:
                 harm = "if a copy runs, or ran after the backup, messages of both are lost"
                 self._notices.give("restored_store", f"{cause}: {harm}; begin with a new store")
         return store
+
+    def _after_retired(self) -> int:
+        """Return an incarnation after all those whose keys are retired; 0 if there are none."""
+        return max([key.incarnation + 1 for key in self._settings.retired if key.name == self._name], default=0)
+
+    def _later_incarnation(self, store: Store) -> int:
+        """Draw an incarnation that follows the store's. Copies of one store rarely draw the same one.
+
+        Raise BadInput if there is none left.
+        """
+        later = store.incarnation() + 1 + secrets.randbelow(_LATER)
+        if later > _LAST_INCARNATION:
+            store.abandon()
+            raise BadInput(f"{store.path}: was restored too often: begin with a new store and another name")
+        return later
 
     def _new_incarnation(self, *taken: int) -> int:
         """Draw an incarnation that this member is not known to have had."""

@@ -12,6 +12,7 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, Duration, Instant, parse_duration
+from precede.core.node import AfterCopy
 from precede.runtime.emulation.transfers import Transfers
 from precede.runtime.rosters import RetiredKey
 from precede.runtime.transports.transport import Transport
@@ -64,6 +65,8 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
     """The epoch in which this member's key was enrolled: the incarnation of a store that begins with it, unless
     the protocol is `renewable`. Then it is drawn."""
     renewable: bool = False
+    after_copy: AfterCopy = "nothing"
+    """How this member goes on from a store that was copied, if its protocol is not `renewable`."""
     """A new incarnation can continue from the store of an earlier one."""
 
     protocol: str = ""

@@ -116,15 +116,18 @@ class Store:
         self._disowned = True
         self.remember("place", -1)
 
-    def begin_incarnation(self, incarnation: int) -> None:
-        """Continue as another incarnation, with everything that the protocol persisted.
+    def begin_incarnation(self, incarnation: int, *, empty: bool = False) -> None:
+        """Continue as another incarnation, with everything that the protocol persisted, or `empty`: without it.
 
         Rows that are in no file yet are dropped: the original has them, and they are not of this incarnation.
         """
         for name, value in (("incarnation", incarnation), ("accepted", 0), ("steps", 0)):
             self.remember(name, value)
         self._write()
+        self._begin()
         self._execute("DELETE FROM log")
+        if empty:
+            self._execute("DELETE FROM kept")
         self.commit()
 
     def _resume_outbox(self) -> None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from heapq import heappush
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -61,6 +61,9 @@ from precede.protocols.drift2006.votes import Votes
 from precede.protocols.floods.reliable_floods import RELAY, Floods
 from precede.protocols.floods.stream import Stream, StreamId
 
+_FEWEST_FOR_A_COPY: Final = 3
+"""With so many founders the others are a majority, and can vote the stream of a copied store out."""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DriftNode(Node):
@@ -87,6 +90,8 @@ class DriftNode(Node):
         multicast = Multicast(state, floods, dummies, votes, self._admitted, self._complete)
         sources = parse_node_ids(options.sources)
         is_member = state.me in context.members
+        if len(context.members) >= _FEWEST_FOR_A_COPY and state.view.crash_tolerant:
+            self.after_copy = "state"
         should_be_source = role in ("node", "source") and (
             not is_member or sources is None or state.me in sources
         )

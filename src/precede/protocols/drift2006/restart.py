@@ -77,7 +77,8 @@ class Restart:
         clocks = {id: max(saved.admitted[id], state.delivered.get(id, (0, 0))[1]) for id in sources}
         set_sources(state, floods, sources, clocks)
         own = state.last_own_stream = saved.own
-        if own is not None and own in state.seen.index and own not in ends:
+        is_of_original = own is not None and node_incarnation(own) != state.incarnation  # this node is a copy
+        if own is not None and not is_of_original and own in state.seen.index and own not in ends:
             sent = [flood.number for flood in saved.held if (flood.source, flood.serial) == own]
             state.become_source(own, max([*sent, floods.stream(own).received]), effects)
         state.raise_floor(state.position)

@@ -29,7 +29,7 @@ from precede.core.errors import BadInput, Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
-from precede.core.node import Context, Node, Saved, Waiting
+from precede.core.node import AfterCopy, Context, Node, Saved, Waiting
 from precede.protocols.multicast.address_book import GONE, AddressBook
 from precede.protocols.multicast.journal import Checkpoint, Journal, unsent_by_packet
 from precede.protocols.multicast.options import MulticastOptions
@@ -81,6 +81,8 @@ class MulticastNode(Node):
     """
 
     draining: ClassVar[tuple[str, ...]] = ("unacknowledged", "pending")
+    after_copy: AfterCopy = "empty"
+    """Messages to an incarnation follow each other: a copy would wait for those that its original received."""
 
     def __init__(self, context: Context[MulticastOptions], rule: Rule) -> None:
         if context.node > NODE_MASK:
