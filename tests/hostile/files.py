@@ -26,6 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from precede.audit.bounds import ORDERS
+from precede.audit.mobiclique import read_mobiclique
+from precede.audit.witness_orders import judge_every_order
 from precede.core.errors import BadInput
 from precede.experiments.scenario import read_scenario
 from precede.runtime.links.keyring import read_keys
@@ -158,6 +161,25 @@ def judge_foreign(format: str) -> Callable[[Path, Random], None]:
     return read
 
 
+def read_mobiclique_folder(path: Path, random: Random) -> None:
+    """A folder of MobiClique in which the mutated file takes the place of the one it was made from.
+
+    Some files have all their rows, but in any order and any number: the reader takes no other bad file.
+    """
+    content = path.read_bytes()
+    if random.random() < 0.2:
+        head, *rows = random.choice(list(MOBICLIQUE.values())[1:]).splitlines(keepends=True)
+        content = head + b"".join(random.choices(rows, k=random.randint(0, 9)))
+    with tempfile.TemporaryDirectory(dir=path.parent) as name:
+        folder = Path(name)
+        for file, text in MOBICLIQUE.items():
+            (folder / file).write_bytes(text)
+        likely = next((file for file, text in MOBICLIQUE.items() if text[:20] == content[:20]), None)
+        (folder / (likely or random.choice(list(MOBICLIQUE)))).write_bytes(content)
+        verdict = judge_every_order(read_mobiclique(folder).copies(), random.choice(ORDERS))
+        assert verdict.verdict in ("holds", "violated", "unknown")
+
+
 def scenario(path: Path, random: Random) -> None:
     read_scenario(str(path))
 
@@ -277,6 +299,15 @@ ETCD = (
     b'{"type":1,"kv":{"key":"Zm9v","mod_revision":3}}],"Canceled":false}\n'
     b'{"result":{"header":{"revision":"4"},"events":[{"kv":{"key":"YmFy","mod_revision":"4"}}]}}\n'
 )
+MOBICLIQUE = {
+    "messages.csv": b"# Format: msg_id;user_id;created;type;dst\n1;1;5;M;7\n2;2;9;M;7\n3;1;3;U;2\n4;1;1;B;-1\n",
+    "reception.csv": b"# Format: type;msg_id;hop_src_user_id;hop_dst_user_id;dst_timestamp\n"
+    b"2;1;2;1;7\n2;2;3;2;10\n2;1;3;2;12\n1;-1;3;1;2\n2;1;4;2;10\n2;2;4;3;10\n",
+    "transmission.csv": b"# Format: type;msg_id;bytes;hop_src_user_id;hop_dst_user_id;src_timestamp;status\n"
+    b"2;1;90;1;2;6;0\n2;2;90;2;3;9;0\n2;1;90;2;3;11;1\n",
+    "interests1.csv": b"# Format: user_id;group_id\n1;7\n2;7\n3;7\n",
+    "interests2.csv": b"# Format: user_id;group_id;time_added\n4;7;2\n",
+}
 CLOCK_CSV = b"node,kind,message,clock\na,broadcast,x,a:1\nb,delivered,x,a:1 b:1\nb,broadcast,y,a:1 b:2\n"
 SCENARIO = (
     b'[world]\nkind = "contacts"\nnodes = 5\n[workload]\nevery = "20min"\nfirst = "20s"\nsize = 1000\n'
@@ -355,6 +386,12 @@ READERS = [
         [CLOCK_LINES],
         [*JSON_WORDS, b'"clock":', b'"host":'],
         judge_foreign("jsonl-vector-clock"),
+    ),
+    Reader(
+        "as_mobiclique",
+        list(MOBICLIQUE.values()),
+        [b"2;1;2;1;7\n", b"# Format: ", b";;", b"-1", b";M;", b";U;"],
+        read_mobiclique_folder,
     ),
     Reader("as_csv", [CLOCK_CSV], [*LOG_WORDS, b"a:1", b"clock"], judge_foreign("csv")),
     Reader(

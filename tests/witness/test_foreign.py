@@ -13,6 +13,7 @@ import pytest
 from precede import cli, verify
 from precede.core.errors import BadInput
 from precede.witness.foreign.log import ForeignVerdict, verify_foreign
+from tests.hostile.files import MOBICLIQUE
 
 Row = tuple[str, str, str, dict[str, int]]
 
@@ -196,6 +197,28 @@ def test_watchers_of_etcd_agree_or_do_not(tmp_path: Path, capsys: pytest.Capture
     assert "4 of 5 rows are in the order of their node's own clock" in said
 
 
+TIED = "2;1;3;2;10\n2;2;3;2;10\n"
+SURE = "2;1;3;2;12\n2;2;3;2;10\n"
+
+
+@pytest.mark.parametrize(("rows", "verdict"), [(TIED, "unknown"), (SURE, "violated"), (SURE[:11], "holds")])
+def test_a_folder_of_mobiclique_is_judged_for_every_order_that_it_allows(
+    rows: str, verdict: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in MOBICLIQUE.items():
+        (tmp_path / name).write_bytes(text)
+    head = MOBICLIQUE["reception.csv"].decode().splitlines()[0]
+    (tmp_path / "reception.csv").write_text(f"{head}\n2;1;2;1;7\n{rows}")
+    (tmp_path / "transmission.csv").write_bytes(MOBICLIQUE["transmission.csv"].splitlines(keepends=True)[0])
+    assert cli.main(["verify", str(tmp_path), "--as", "mobiclique", "--json"]) == (verdict != "holds")
+    said = json.loads(capsys.readouterr().out)
+    assert said["verdict"] == verdict
+    assert said["read"]["messages"] == 3
+    (tmp_path / "messages.csv").write_text("1;2\n")
+    assert cli.main(["verify", str(tmp_path), "--as", "mobiclique"]) == 2
+    assert "messages.csv:1" in capsys.readouterr().err
+
+
 def test_a_converter_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -234,6 +257,8 @@ def test_a_converter_of_the_user(
         (["--pattern", "x"], "--pattern needs --as"),
         (["--as", "etcd-watch"], "is `--as etcd-watch` right?"),
         (["--as", "csv"], "no column 'node'"),
+        (["--as", "mobiclique"], "no folder with the files of MobiClique"),
+        (["--as", "mobiclique", "--order", "total"], "the order is fifo or causal, not total"),
     ],
 )
 def test_a_mistake_is_one_line(

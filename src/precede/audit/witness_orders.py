@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from precede.audit.bounds import Order, Pasts, late, pasts
 from precede.audit.copies import Copies
@@ -89,6 +90,18 @@ def order_rows(copies: Copies, order: Order, *, kindest: bool, margin_us: int = 
 def judge(copies: Copies, order: Order, *, kindest: bool, margin_us: int = 0) -> Verdict:
     """Let the witness judge the kindest or the harshest order that the log allows."""
     return verify(order_rows(copies, order, kindest=kindest, margin_us=margin_us), order)
+
+
+def judge_every_order(copies: Copies, order: Order) -> Verdict:
+    """Return the verdict that holds for every order that the log allows.
+
+    It is `violated` if the kindest order is, `holds` if the harshest does, else `unknown`.
+    """
+    kindest = judge(copies, order, kindest=True)
+    if not kindest.holds or judge(copies, order, kindest=False).holds:
+        return kindest
+    reason = f"the log leaves the order of some events open, and {order} order depends on it"
+    return replace(kindest, verdict="unknown", reasons=(reason,))
 
 
 def _events_by_node(copies: Copies, margin_us: int) -> Iterator[tuple[int, list[Event]]]:

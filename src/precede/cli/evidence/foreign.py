@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
 
 from precede.core.errors import BadInput
+
+MOBICLIQUE: Final = "mobiclique"
 
 if TYPE_CHECKING:
     from precede.witness.verdict import Order
@@ -34,6 +37,8 @@ def verify_foreign_log(
         raise BadInput("--pattern needs --as shiviz")
     if elsewhere or options.get("by") or options.get("members"):
         raise BadInput("--as reads one log in this process: without --follow, --master, --by and --members")
+    if format == MOBICLIQUE:
+        return _verify_mobiclique(log, order, pattern, options, as_json)
     allow_own_modules()
     with working(f"verifying {log}"):
         read = verify_foreign(
@@ -55,3 +60,41 @@ def verify_foreign_log(
         about_clocks = ["no clocks in it"] if clocks is None else clocks.lines()
         print(describe(log, read.verdict, [counts.rows(), *counts.rejected(), *about_clocks]))
     return 0 if read.verdict.holds else 1
+
+
+def _verify_mobiclique(
+    log: str, order: Order | None, pattern: str | None, options: VerifyOptions, as_json: bool
+) -> int:
+    """Verify the folder of the SIGCOMM 2009 deployment. Its rows have instants, of which many are equal.
+
+    So the verdict is about every order that the log allows; `precede audit` counts more.
+    """
+    from precede.audit.bounds import ORDERS
+    from precede.audit.mobiclique import is_mobiclique, read_mobiclique
+    from precede.audit.witness_orders import judge_every_order
+    from precede.cli.evidence.verify import describe
+    from precede.cli.progress import working
+
+    if pattern or options.get("columns") or options.get("kinds"):
+        raise BadInput("--as mobiclique has no --pattern, --columns and --kinds")
+    chosen = next((one for one in ORDERS if one == (order or "causal")), None)
+    if chosen is None:
+        raise BadInput(f"--as mobiclique: the order is {' or '.join(ORDERS)}, not {order}")
+    if not is_mobiclique(Path(log)):
+        raise BadInput(f"{log}: no folder with the files of MobiClique (messages.csv, reception.csv, …)")
+    with working(f"verifying {log}"):
+        deployment = read_mobiclique(Path(log))
+        verdict = judge_every_order(deployment.copies(), chosen)
+    read = {
+        "messages": len(deployment.created),
+        "unfollowed": deployment.unfollowed,
+        "first_copies": len(deployment.first_copies),
+        "first_copies_without_row": sum(not copy.is_row for copy in deployment.first_copies),
+    }
+    if as_json:
+        print(json.dumps(verdict.json() | {"read": {"as": MOBICLIQUE, **read}}, indent=2))
+    else:
+        lines = [f"{count:,} {name.replace('_', ' ')}" for name, count in read.items()]
+        lines.append("first copies stand for deliveries; events of one second may have any order")
+        print(describe(log, verdict, [*lines, f"Next: precede audit {log}"]))
+    return 0 if verdict.holds else 1

@@ -29,7 +29,7 @@ FormatOption: TypeAlias = Annotated[
     typer.Option(
         "--as",
         metavar="FORMAT",
-        help="another system's log: shiviz, govector, etcd-watch, jsonl-vector-clock, csv, module:function",
+        help="shiviz, govector, etcd-watch, jsonl-vector-clock, mobiclique, csv, or module:function of yours",
     ),
 ]
 PatternOption: TypeAlias = Annotated[

@@ -57,9 +57,8 @@ def find_format(name: str) -> Format:
         return FORMATS[name]
     module, colon, function = name.partition(":")
     if not colon:
-        raise BadInput(
-            f"--as {name}: no such format (the formats are: {', '.join(FORMATS)}, or module:function)"
-        )
+        names = ", ".join((*FORMATS, "mobiclique"))
+        raise BadInput(f"--as {name}: no such format (the formats are: {names}, or module:function)")
     try:
         convert: Converter = getattr(import_module(module), function)
     except (ImportError, AttributeError, ValueError, SyntaxError) as error:
