@@ -32,7 +32,12 @@ DEFINED = {
     ),
 }
 """Tables of what the program is, with no measured number: sizes of fields, exit codes, limits, defaults."""
-MAKERS = {"from-scans.svg": "precede export", "tables.svg": "docs/reference/draw_tables.py"}
+MAKERS = {
+    "from-scans.svg": "precede export",
+    "tables.svg": "docs/reference/draw_tables.py",
+    "repro-timestamp.svg": "precede repro",
+    "rules-of-apps.svg": "examples.same_screens",
+}
 
 
 def sections(document: Path) -> list[tuple[str, str]]:

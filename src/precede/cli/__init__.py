@@ -68,6 +68,7 @@ VERBS: Final[dict[str, Verb]] = {
     "report": Verb("data.report", "the lake as a site: diagrams, maps, tables, opened from a disk"),
     "export": Verb("data.export", "a sweep as figures and tables for a paper; a trace as a temporal network"),
     "swarm": Verb("runs.swarm", "seeded worlds that break, heal, and must hold"),
+    "repro": Verb("runs.repro", "the smallest world in which an ordering rule misorders"),
     "conform": Verb("runs.conform", "your own protocol: scenarios, swarm, rivals, one table"),
     "node": Verb(
         "field.node", "a member of a group over sockets: lines in are broadcast, lines out are delivered"

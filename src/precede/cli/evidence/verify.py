@@ -242,9 +242,8 @@ def describe(log: str, verdict: Verdict, more: Sequence[str] = ()) -> str:
         lines.append(f"  {_counted(verdict.violations, 'violation')}: {kinds}")
     lines += [f"  {line}" for line in more]
     if verdict.revisions:
-        lines.append(
-            f"  {_counted(verdict.revisions, 'revision')}: {verdict.moved:,} shown messages moved down"
-        )
+        moved = _counted(verdict.moved or 0, "shown message")
+        lines.append(f"  {_counted(verdict.revisions, 'revision')}: {moved} moved down")
     lines += [f"  note: {note}" for note in verdict.notes]
     lines += [f"  finding: {finding}" for finding in verdict.findings]
     lines += _describe_parts(verdict)

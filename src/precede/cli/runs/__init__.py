@@ -1,1 +1,1 @@
-"""Verbs that run worlds: `demo`, `simulate`, `swarm`, `conform`, `bundle`; `protocols` lists what can run."""
+"""Verbs that run worlds: `demo`, `simulate`, `swarm`, `repro`, `conform`, `bundle`; and `protocols`, a list."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -22,15 +22,22 @@ def shrink(
     plan: Plan, drawer: Drawer, entry: Entry[Any] | None = None, tries: int = 200
 ) -> tuple[Plan, WorldResult]:
     """Make a failing plan smaller while it fails in the same way, within `tries` runs."""
+    return shrink_while(plan, lambda smaller: run_plan(smaller, drawer, entry), tries)
+
+
+def shrink_while(
+    plan: Plan, judge: Callable[[Plan], WorldResult], tries: int = 200
+) -> tuple[Plan, WorldResult]:
+    """Make a plan smaller while `judge` finds the same kind of failure in it."""
     left = tries
-    best = run_plan(plan, drawer, entry)
+    best = judge(plan)
     kind = _kind(best)
     progress = True
     while progress and left > 0:
         progress = False
         for smaller in _smaller(plan):
             left -= 1
-            result = run_plan(smaller, drawer, entry)
+            result = judge(smaller)
             if result.failed and _kind(result) == kind:
                 plan, best, progress = smaller, result, True
                 break

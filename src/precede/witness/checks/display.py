@@ -13,7 +13,7 @@ every answer above its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -70,20 +70,24 @@ class Causality:
         clock[source] = rank
         return False
 
-    def precedes(self, question: int, answer: int) -> bool:
-        """Did the first message happen before the second?"""
-        source = self._source[question]
-        if source == self._source[answer]:
-            return bool(question < answer)
-        return bool(self._past[answer].get(source, 0) > question - self._base[source])
-
-    def any_precedes(self, questions: Iterable[int], answer: int) -> bool:
+    def any_precedes(self, questions: Sequence[int], answer: int) -> bool:
         """Did one of these messages happen before the answer?"""
-        return any(self.precedes(question, answer) for question in questions)
+        source, base, past = self._source, self._base, self._past[answer]
+        own = source[answer]
+        for question in questions:
+            other = source[question]
+            if question < answer if other == own else past.get(other, 0) > question - base[other]:
+                return True
+        return False
 
-    def any_follows(self, question: int, answers: Iterable[int]) -> bool:
+    def any_follows(self, question: int, answers: Sequence[int]) -> bool:
         """Did the question happen before one of these messages?"""
-        return any(self.precedes(question, answer) for answer in answers)
+        source, pasts, own = self._source, self._past, self._source[question]
+        rank = question - self._base[own]
+        for answer in answers:
+            if question < answer if source[answer] == own else pasts[answer].get(own, 0) > rank:
+                return True
+        return False
 
 
 def check_display(history: History, marks: Ints, turns: Schedule) -> Screens:
@@ -115,8 +119,9 @@ def check_display(history: History, marks: Ints, turns: Schedule) -> Screens:
             if late:
                 marks[event] |= LATE
                 screens.answers_first += 1
-            below, above = screen[place:], screen[:place] if late else ()
-            if causality.any_precedes(below, message) or causality.any_follows(message, above):
+            wrong = late and place == len(screen)  # the answer that makes it late is above the bottom
+            wrong = wrong or causality.any_precedes(screen[place:], message)
+            if wrong or (late and causality.any_follows(message, screen[:place])):
                 marks[event] |= MISPLACED
                 screens.answers_above += 1
             screen.insert(place, message)
