@@ -92,6 +92,7 @@ class Driver(EffectHandler):
         self.on_arrive: Callable[[Message], None] = lambda message: None
         self.on_discard: Callable[[Message, str], None] = lambda message, reason: None
         self.on_failure: Callable[[StoreFailed], None] = lambda error: None
+        self.hold: Callable[[Packet, Callable[[], None]], bool] = lambda packet, go_on: False
         self._codec = codec
         self._reception = Reception(codec, self.dropped)
         self._clock = SteadyClock(clock, store.remembered("clock", 0))
@@ -152,7 +153,7 @@ class Driver(EffectHandler):
             self._rows.packet(PACKET_RECEIVED, now, packet, sender, over, len(data))
         if self._wires_to_come:
             self._early.append(receive)
-        else:
+        elif not self.hold(packet, partial(self._input, receive)):
             self._input(receive)
 
     def link_up(self, peer: NodeId, over: Medium = RADIO) -> None:
@@ -248,10 +249,9 @@ class Driver(EffectHandler):
 
     def _input(self, call: Callable[[Instant], Effects]) -> None:
         """Queue an input. The inputs of one turn of the event loop are committed together."""
-        if self._stopped:
-            return
-        self._inputs.append(call)
-        self._schedule()
+        if not self._stopped:
+            self._inputs.append(call)
+            self._schedule()
 
     def _schedule(self) -> None:
         if not self._running and not self._scheduled:

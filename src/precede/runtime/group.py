@@ -31,7 +31,7 @@ from precede.runtime.driver import Driver
 from precede.runtime.links.inspection import Inspection
 from precede.runtime.links.neighbours import Links
 from precede.runtime.membership import Membership
-from precede.runtime.names import MemberNames
+from precede.runtime.names import MemberNames, UnknownAuthors
 from precede.runtime.notices import Notices
 from precede.runtime.rosters import SignedRoster
 from precede.runtime.rows import KeptRows, SegmentWriter
@@ -133,7 +133,13 @@ class Group:
         driver.on_arrive = self._on_arrive
         driver.on_discard = self._on_discard
         driver.on_failure = self._on_failure
+        if settings.keys and settings.roster is None and settings.book is None:  # else no name is to come
+            driver.hold = UnknownAuthors(self._names, self._tell_unknown).hold
         return driver
+
+    def _tell_unknown(self, author: NodeId) -> None:
+        text = f"nobody introduced the author {self._names.name_of(author)}: its messages show this number"
+        self._notices.give("unknown_author", text)
 
     def _make_links(self, transport: Transport, how: dict[str, bool], over: Medium) -> Links:
         driver = self._driver

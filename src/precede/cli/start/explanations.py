@@ -248,7 +248,8 @@ WARNINGS: Final = (
         "a store is older than its member",
         r"restored_store|rolled_back",
         "The store was restored from a backup, or a copy of it was used.",
-        "Never run a copy of a store. Begin with a new one.",
+        "Never run a copy of a store. The member goes on as a new incarnation if its order has them; "
+        "else begin with a new store.",
     ),
     Explanation(
         "E066",
@@ -257,6 +258,13 @@ WARNINGS: Final = (
         "Its store was copied, or it lies. The evidence is kept beside the event log, if it can be "
         "written there.",
         "Ask the member. docs/security.md explains evidence, and how to remove a member from the roster.",
+    ),
+    Explanation(
+        "E067",
+        "a message shows its author as a number",
+        r"unknown_author",
+        "Members learn names from introductions, which neighbours pass on. This one did not come in time.",
+        "It shows the name when it comes. Name the members in `members=` of `join` if they rarely meet.",
     ),
 )
 
