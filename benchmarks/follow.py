@@ -21,8 +21,8 @@ import pyarrow as pa
 from benchmarks.family import Watched
 from precede.eventlog.schema import event_schema
 from precede.eventlog.segments import SegmentSink
-from precede.pipeline.judging.follow import follow
-from precede.pipeline.judging.ledger import BatchReport
+from precede.pipeline.following.follow import follow
+from precede.pipeline.following.standings import BatchReport
 from precede.pipeline.sessions.session import open_session
 
 NODES = 20

@@ -78,6 +78,8 @@ def test_every_reason_of_an_unknown_verdict_has_a_code_and_every_code_a_reason()
             values: list[ast.expr] = []
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "reasons.append":
                 values = node.args
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("state.conflict"):
+                values = node.args[1:]
             elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("reasons", "self.truncated"):
                 values = [node.value.elt if isinstance(node.value, ast.ListComp) else node.value]
             texts += [text for value in values if (text := text_of(value))]

@@ -21,6 +21,8 @@ FOREIGN = {
     *(
         "mypy_extensions",
         "transformWithState",
+        "kafka.sasl.username",
+        "applyInPandasWithState",
         "booktabs",
         "fpdf2",
         "flask",

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from precede.pipeline.following.follow import follow
 from precede.pipeline.judging import files, frames
-from precede.pipeline.judging.follow import follow
 from precede.witness.reading.column_names import BROADCAST, DELIVERED
 from precede.witness.verify import verify
 from tests.pipeline.segments import Writer, make_run

@@ -10,18 +10,22 @@ import time
 from random import Random
 from zlib import crc32
 
-import msgspec
-import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from precede.cli import main
 from precede.core.errors import BadInput
-from precede.pipeline.judging import follow as follow_module
+from precede.pipeline.following import follow as follow_module
+from precede.pipeline.following.follow import Batches, _wait, follow
+from precede.pipeline.following.ledger import FORMAT, Ledger, _Page
+from precede.pipeline.following.rows import ABSENT, arrow_schema
+from precede.pipeline.following.standings import Standing, StateFile
+from precede.pipeline.following.state import Judge
 from precede.pipeline.judging.answers import combine
-from precede.pipeline.judging.follow import _ABSENT, _Follow, _Reporter, _wait, follow
-from precede.pipeline.judging.ledger import FORMAT, Ledger, Standing
 from precede.pipeline.judging.query import settle_query
 from precede.witness.live import state
+from precede.witness.live.ranges import Numbers, Ranks
 from precede.witness.reading.column_names import BROADCAST, DELIVERED
 from precede.witness.verify import verify
 from tests.pipeline.cluster import kill_tree
@@ -132,10 +136,8 @@ def test_a_killed_follower_continues(tmp_path):
     reported += [json.loads(line) for line in out.splitlines()]
     assert {one["kind"] for one in reported} == {"causal", "duplicate"}
     assert len(reported) <= 3  # at most one batch is reported twice
-    kept = [
-        line for file in (folder / "_follow" / "violations").iterdir() for line in file.read_text().splitlines()
-    ]
-    assert sorted(json.loads(line)["kind"] for line in kept) == ["causal", "duplicate"]
+    kept = pq.read_table(folder / "_follow" / "tables" / "violations").to_pylist()
+    assert sorted(row["kind"] for row in kept) == ["causal", "duplicate"]
 
 
 @pytest.mark.parametrize(
@@ -143,6 +145,8 @@ def test_a_killed_follower_continues(tmp_path):
     [
         (["--follow", "--steps", "ordered"], "needs counted steps"),
         (["--idle", "3s"], "need --follow"),
+        (["--retain", "3s"], "need --follow"),
+        (["--follow", "--kafka", "a=b"], "--kafka needs a topic"),
         (["--follow", "--idle", "soon"], "soon"),
     ],
 )
@@ -190,38 +194,23 @@ class SlowStream:
 def test_idle_time_counts_from_the_end_of_the_first_listing(monkeypatch, messages, seconds):
     stream = SlowStream(messages)
     monkeypatch.setattr(follow_module.time, "monotonic", lambda: stream.seconds)
-    _wait(stream, _Reporter(None, None), idle_s=5)
+    _wait(stream, Batches(None, None, None, None, ""), idle_s=5)
     assert stream.seconds == seconds
-
-
-class State:
-    """Stands for the state of a run in Spark's state store."""
-
-    exists = False
-
-    def update(self, kept):
-        self.get, self.exists = kept, True
 
 
 def followed(folder, order, rows, members=None):
     """The verdict of a follower after one batch with these rows, without Spark."""
     columns = ["run_id", *rows[0]]
     query, layout = settle_query(columns, order, None, None, None, "counted", "forbid", members)
-    absent = {
-        "source_incarnation": -1,
-        "to": "",
-        "deadline": _ABSENT,
-        "clock": _ABSENT,
-        "written": 0.0,
-        "incarnation": 0,
-    }
-    frame = pd.DataFrame([absent | row for row in rows])
-    ledger = Ledger.open(folder, query)
-    (output,) = _Follow(query, str(folder))(("r",), iter([frame]), State())
-    ledger.enter(0, [msgspec.json.decode(text, type=Standing) for text in output["standing"]])
-    ledger.close(0)
-    again = Ledger.open(folder, query).answers(layout.columns)
-    assert again == ledger.answers(layout.columns)
+    absent = {"by0": "r", "source_incarnation": -1, "to": "", "deadline": ABSENT, "clock": ABSENT}
+    absent |= {"written": 0.0, "incarnation": 0}
+    table = pa.Table.from_pylist([absent | row for row in rows], arrow_schema(query.by))
+    ledger = Ledger.open(folder, query, layout.columns)
+    report = Judge(query, None, str(folder), 0, {}).judge(1, table)
+    ledger.enter(0, [report])
+    ledger.close(0, [report])
+    again = Ledger.open(folder, query, layout.columns).answers()
+    assert again == ledger.answers()
     return combine(again, layout.by)
 
 
@@ -256,22 +245,23 @@ def test_missing_columns_that_an_order_needs_make_the_verdict_unknown(
         ("question.json", b'{"format":1}', "by another version of precede"),
         ("question.json", b"[]", "question.json: Expected `object`"),
         ("question.json", b'{"format":', "question.json: Input data was truncated"),
-        ("ledger.json", b'{"batch":3,"runs":[{"group":["r"]}]}', "ledger.json: Object missing required field"),
+        ("ledger.json", b'{"batch":3,"buckets":{"1":[{}]}}', "ledger.json: Object missing required field"),
         ("ledger.json", b"", "ledger.json: Input data was truncated"),
     ],
 )
 def test_a_damaged_checkpoint_or_one_of_another_format_is_bad_input(tmp_path, file, content, expected_text):
     columns = ("run_id", "node", "step", "kind", "message_source", "message_number")
     query, _ = settle_query(columns, "causal", None, None, None, "counted", "forbid")
-    Ledger.open(tmp_path, query).close(0)
-    Ledger.open(tmp_path, query)
+    Ledger.open(tmp_path, query, columns).close(0, [])
+    Ledger.open(tmp_path, query, columns)
     (tmp_path / file).write_bytes(content)
     with pytest.raises(BadInput, match="name another --checkpoint") as refused:
-        Ledger.open(tmp_path, query)
+        Ledger.open(tmp_path, query, columns)
     assert expected_text in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_the_stored_fields_change_only_with_the_format_number():
-    fields = [struct.__struct_fields__ for struct in (state._Packed, state.Process, Standing)]
-    assert (FORMAT, crc32(repr(fields).encode())) == (4, 3604158879)
+    stored = (state.RunFacts, state.Process, state.Message, Numbers, Ranks, Standing, StateFile, _Page)
+    fields = [struct.__struct_fields__ for struct in stored]
+    assert (FORMAT, crc32(repr(fields).encode())) == (5, 2926669922)

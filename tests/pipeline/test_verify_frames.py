@@ -15,8 +15,8 @@ from msgspec.structs import replace
 import precede.pipeline
 from precede.cli import main
 from precede.core.errors import BadInput
+from precede.pipeline.following.follow import follow
 from precede.pipeline.judging import buckets, files, packing
-from precede.pipeline.judging.follow import follow
 from precede.pipeline.judging.query import settle_query
 from precede.pipeline.sessions.java import find_java_home
 from precede.witness.reading.tables import TableLog

@@ -9,7 +9,7 @@ import pytest
 import precede
 from precede.witness.live.intake import STARTED
 from precede.witness.live.live import LiveRun
-from precede.witness.live.state import LiveRow
+from precede.witness.live.state import LiveRow, LiveState
 from precede.witness.reading.column_names import BROADCAST, DELIVERED, OTHER
 from tests.witness import oracle
 from tests.witness.histories import Log, correct, parse, scrambled
@@ -44,11 +44,16 @@ def in_pieces(rows, random):
 
 
 def follow(rows, order, random, **options):
-    """Every piece goes to a run that was packed and unpacked after the piece before."""
-    run, result = LiveRun(order, **options), []
+    """Every piece goes to a run that was restored from the stored changes of all pieces before."""
+    run, result, stored = LiveRun(order, **options), [], {}
     for piece in in_pieces(rows, random):
         result += run.add(piece)
-        run = LiveRun.unpack(run.pack())
+        for name, content in run.state.changes().items():
+            stored[name] = content
+            if content is None:
+                del stored[name]
+        assert stored == run.state.pieces()
+        run = LiveRun(order, state=LiveState.restore(stored), **options)
     return run, result
 
 
@@ -65,10 +70,12 @@ def test_it_marks_the_same_rows_as_the_batch_verifier(seeds):
             whole = precede.verify(batch_rows(log), order)
             run, result = follow(rows_of(log), order, random)
             assert names(result) == names(whole.listed), f"seed {seed}, {order}"
-            assert run.state.counts == whole.counts, f"seed {seed}, {order}"
+            assert run.state.facts.counts == whole.counts, f"seed {seed}, {order}"
             state = run.state
-            assert (state.held, state.parked, state.conflicts) == (0, 0, []), f"seed {seed}, {order}"
-            assert (state.rows, state.deliveries) == (whole.rows, whole.deliveries_checked), f"seed {seed}"
+            assert (state.held, state.parked, state.facts.conflicts) == (0, 0, []), f"seed {seed}, {order}"
+            assert (state.facts.rows, state.facts.deliveries) == (whole.rows, whole.deliveries_checked), (
+                f"seed {seed}"
+            )
         _, result = follow(rows_of(log), "total", random)
         disagree = any(one.kind == "total" for one in result)
         assert disagree == bool(oracle.total_disagreements(log)), f"seed {seed}"
@@ -132,7 +139,7 @@ def test_deliveries_before_their_broadcasts_in_a_ring_are_a_violation():
     whole = precede.verify(batch_rows(log), "causal")
     run, result = follow(rows_of(log), "causal", Random(1))
     assert names(result) == names(whole.listed)
-    assert run.state.counts == whole.counts == {"before_broadcast": 1}
+    assert run.state.facts.counts == whole.counts == {"before_broadcast": 1}
 
 
 def test_wrong_destinations_late_deliveries_and_duplicates_are_violations():
@@ -157,7 +164,7 @@ def test_an_incarnation_continues_the_steps_of_the_previous_one_or_begins_at_0()
         ]
         for seed in range(20):
             run, result = follow(rows, "causal", Random(seed))
-            assert (result, run.state.held, run.state.parked, run.state.deliveries) == ([], 0, 0, 1)
+            assert (result, run.state.held, run.state.parked, run.state.facts.deliveries) == ([], 0, 0, 1)
     run = LiveRun("causal")
     run.add(rows_of(parse("a: +1 a1"))[1:])
     assert run.state.waits_for() == ["node a waits for step 0 (1 rows behind it)"]
@@ -177,8 +184,10 @@ def test_a_started_row_shows_where_an_incarnation_begins_in_any_order_of_arrival
     rows = incarnations(first, restart)
     for seed in range(300):
         run, result = follow(rows, "causal", Random(seed))
-        assert (result, run.state.held, run.state.parked, run.state.conflicts) == ([], 0, 0, []), f"seed {seed}"
-        assert run.state.rows == len(rows)
+        assert (result, run.state.held, run.state.parked, run.state.facts.conflicts) == ([], 0, 0, []), (
+            f"seed {seed}"
+        )
+        assert run.state.facts.rows == len(rows)
 
 
 @pytest.mark.parametrize("with_started_row", [False, True])
@@ -192,8 +201,8 @@ def test_an_incarnation_wrongly_taken_to_continue_makes_the_verdict_unknown(with
     for seed in range(300):
         run, result = follow(rows, "causal", Random(seed))
         assert not result, f"seed {seed}: {result[0].story}"
-        assert run.state.conflicts or not (run.state.held or run.state.parked)
-        seen += run.state.conflicts
+        assert run.state.facts.conflicts or not (run.state.held or run.state.parked)
+        seen += run.state.facts.conflicts
     assert seen
     assert all("has rows before step" in conflict for conflict in seen)
 
@@ -213,8 +222,8 @@ def test_one_step_with_two_contents_is_reported_and_counted_once():
     rows = rows_of(parse("a: +1 a1 +2\nb: a1"))
     assert not run.add(rows)
     assert not run.add([("a", 0, LiveRow(1, DELIVERED, "b", 0, 1)), ("a", 0, LiveRow(2, BROADCAST, "a", 0, 9))])
-    assert run.state.conflicts == [
+    assert run.state.facts.conflicts == [
         "node a: step 1 occurs twice, with different rows",
         "node a: step 2 occurs twice, with different rows",
     ]
-    assert run.state.rows == 4
+    assert run.state.facts.rows == 4

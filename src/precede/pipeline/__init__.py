@@ -3,7 +3,7 @@
 Spark distributes the work: a task receives a number, reads its own input and writes its own file through
 `precede.lake`. Bulk rows do not pass through the JVM. Every job can be killed at any time and run again.
 `precede.pipeline.verify(df, order="causal", by=["topic"])` verifies a DataFrame of your own. In reading order:
-`sessions`, `mobility`, `sweeps`, `judging`, `reproduction`.
+`sessions`, `mobility`, `sweeps`, `judging`, `following`, `reproduction`.
 
 May import: core, eventlog, traces, experiments, reproduction, witness, measures, lake
 """

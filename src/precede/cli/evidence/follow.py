@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from precede.cli.data.spark import session_for
@@ -12,7 +13,7 @@ from precede.core.errors import BadInput
 from precede.core.instants import parse_duration
 
 if TYPE_CHECKING:
-    from precede.pipeline.judging.ledger import BatchReport
+    from precede.pipeline.following.standings import BatchReport
     from precede.witness.verdict import Order, Verdict
     from precede.witness.verify import VerifyOptions
 
@@ -25,16 +26,25 @@ def follow_log(
     options: VerifyOptions,
     idle: str | None,
     checkpoint: str | None,
+    retain: str | None,
+    kafka: list[str] | None,
     master: str | None,
     conf: list[str] | None,
     as_json: bool,
 ) -> Verdict:
-    """Watch a growing folder of segments and print violations at once, until Ctrl-C or `idle`."""
-    from precede.pipeline.judging.follow import follow
+    """Watch a folder of segments or a topic that grows and print violations at once, until Ctrl-C or `idle`."""
+    from precede.pipeline.following.follow import RETAIN_US, follow
+    from precede.pipeline.following.messages import read_url
 
     if options.get("steps", "counted") != "counted":
         raise BadInput("--follow needs counted steps: they show whether rows are still missing")
     idle_s = None if idle is None else parse_duration(idle) / 1e6
+    retain_us = RETAIN_US if retain is None else parse_duration(retain)
+    if log.startswith("kafka:"):
+        read_url(log)
+    elif kafka:
+        raise BadInput("--kafka needs a topic: kafka://HOST:PORT/TOPIC")
+    settings = _read_settings(kafka or [])
     printer = _Printer(as_json)
     with session_for(master, conf, f"verify --follow {log}") as session:
         printer.status(f"following {log} (Ctrl-C ends it)")
@@ -49,8 +59,30 @@ def follow_log(
             members=options.get("members"),
             checkpoint=checkpoint,
             idle_s=idle_s,
+            retain_us=retain_us,
+            kafka=settings,
             report=printer.print_batch,
         )
+
+
+def _read_settings(given: list[str]) -> dict[str, str]:
+    """Read settings of the Kafka source: `KEY=VALUE`, or a file with such lines (which hides passwords)."""
+    settings = {}
+    for each in given:
+        lines, place = [each], "--kafka"
+        if "=" not in each:
+            try:
+                lines, place = Path(each).read_text().splitlines(), each
+            except (OSError, UnicodeDecodeError) as error:
+                raise BadInput(f"--kafka {each}: neither KEY=VALUE nor a file: {error}") from None
+        for number, line in enumerate(lines, 1):
+            key, equals, value = line.strip().partition("=")
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            if not equals or not key.strip():
+                raise BadInput(f"{place}, line {number}: expected KEY=VALUE")
+            settings[key.strip()] = value.strip()
+    return settings
 
 
 class _Printer:

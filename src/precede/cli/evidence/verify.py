@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 import typer
 
 from precede.cli.data.spark import ConfOption, MasterOption, session_for
+from precede.cli.evidence.follow import follow_log
 from precede.cli.start.explanations import code_of_reason
 from precede.core.errors import BadInput
 from precede.eventlog.schema import EVIDENCE_FILE
@@ -64,11 +65,13 @@ MembersOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="a,b,c",
-        help="with --order total: what one of these delivers, all of them must have delivered at the end",
+        help="with --order total: what one of these delivers, all of them must have delivered at the end; "
+        "with --follow: what all of these have delivered is forgotten",
     ),
 ]
 FollowOption: TypeAlias = Annotated[
-    bool, typer.Option("--follow", help="watch a folder of segments that grows, on Spark, until Ctrl-C")
+    bool,
+    typer.Option("--follow", help="watch a folder of segments or a Kafka topic, on Spark, until Ctrl-C"),
 ]
 IdleOption: TypeAlias = Annotated[
     str | None, typer.Option(metavar="30s", help="with --follow: stop when no rows arrived for this long")
@@ -76,6 +79,21 @@ IdleOption: TypeAlias = Annotated[
 CheckpointOption: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="DIR", help="with --follow: folder of its state (default: LOG/_follow)"),
+]
+RetainOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="24h",
+        help="with --follow: keep messages so long that some node has not delivered (default 24h)",
+    ),
+]
+KafkaOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kafka",
+        metavar="KEY=VALUE",
+        help="with --follow: a setting of Spark's Kafka source, or a file of them; can be repeated",
+    ),
 ]
 ScratchOption: TypeAlias = Annotated[
     str | None,
@@ -98,6 +116,8 @@ def command(
     follow: FollowOption = False,
     idle: IdleOption = None,
     checkpoint: CheckpointOption = None,
+    retain: RetainOption = None,
+    kafka: KafkaOption = None,
     master: MasterOption = None,
     conf: ConfOption = None,
     scratch: ScratchOption = None,
@@ -118,15 +138,13 @@ def command(
       precede verify lake/events --by run --master local[4]
       precede verify kafka.jsonl --columns node=consumer,step=offset,message=key --by topic,partition
       precede verify out/segments --follow
+      precede verify kafka://localhost:9092/events --follow --checkpoint state
       precede verify shiviz.log --as shiviz
     """
-    from precede.cli.evidence.follow import follow_log
     from precede.cli.evidence.foreign import verify_foreign_log
 
-    if log.startswith("file:"):
-        log = unquote(urlsplit(log).path)
-    # `verify` checks the words at run time, and raises BadInput with the known ones.
-    chosen = cast("Order | None", order)
+    log = unquote(urlsplit(log).path) if log.startswith("file:") else log
+    chosen = cast("Order | None", order)  # `verify` refuses unknown words at run time
     options: VerifyOptions = {
         "columns": columns,
         "by": by,
@@ -138,9 +156,9 @@ def command(
     if format is not None or pattern is not None:
         return verify_foreign_log(log, format, chosen, pattern, options, bool(follow or master), as_json)
     if follow:
-        verdict = follow_log(log, chosen, options, idle, checkpoint, master, conf, as_json)
-    elif idle is not None or checkpoint is not None:
-        raise BadInput("--idle and --checkpoint need --follow")
+        verdict = follow_log(log, chosen, options, idle, checkpoint, retain, kafka, master, conf, as_json)
+    elif any(option is not None for option in (idle, checkpoint, retain, kafka)):
+        raise BadInput("--idle, --checkpoint, --retain and --kafka need --follow")
     else:
         verdict = _verify(log, chosen, options, master, conf, scratch)
     return _show(log, verdict, follow, as_json)

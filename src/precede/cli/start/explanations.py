@@ -70,7 +70,7 @@ FAMILIES: Final = (
     Explanation(
         "E011",
         "a log cannot be read",
-        "witness measures pipeline.judging",
+        "witness measures pipeline.judging pipeline.following",
         "A log is CSV with a header, JSON lines or Parquet. Each row has node, step, kind and a message.",
         "Correct the row that the message names. Other names of columns: --columns "
         "node=host,step=seq. Other words "
@@ -204,6 +204,14 @@ REASONS: Final = (
         r"lines were rejected",
         "A line of a log that was read with --as is not a row of its format, so an event may be missing.",
         "The counts say how many and why. Correct them, or remove the lines that are no events.",
+    ),
+    Explanation(
+        "E046",
+        "unknown: a follower cannot judge some rows",
+        r"cannot be judged|never came|occurs twice, with|taken to begin|broadcasts (number|a message whose)",
+        "With --follow: rows contradict each other, rows waited for others that did not come, or a message was "
+        "delivered after it had been forgotten.",
+        "Name all nodes (--members) or keep messages longer (--retain). `precede verify` judges the whole log.",
     ),
 )
 

@@ -72,8 +72,12 @@ def settle_query(
     steps: Steps,
     duplicates: Duplicates,
     members: str | Sequence[str] | None = None,
+    keep_times: bool = False,
 ) -> tuple[Query, Layout]:
-    """Check the caller's options against the available columns. Returns the query and the columns it uses."""
+    """Check the caller's options against the available columns. Returns the query and the columns it uses.
+
+    Deadlines and clocks are left out if the order does not need them, unless `keep_times`.
+    """
     mapping, words = read_mapping(columns, "columns", KNOWN), read_kinds(kinds)
     layout = match_columns(available, "the DataFrame", mapping, read_by(by), words)
     if order is not None:
@@ -83,7 +87,7 @@ def settle_query(
     taken = [name for name in layout.by if name in ANSWER_COLUMNS]
     if taken:
         raise BadInput(f"by: the column {taken[0]!r} would collide with the answer's; rename it")
-    if (order or "causal") != "delta":
+    if (order or "causal") != "delta" and not keep_times:
         layout = layout.without("deadline_us", "clock_us")
     query = Query(
         order=order or "causal",

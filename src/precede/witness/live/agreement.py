@@ -16,13 +16,18 @@ from precede.witness.verdict import Violation
 
 
 class LiveAgreement:
-    """What members of a total order lack now: the number of `lacks`, and a reason for each `absent` one."""
+    """What the members of a total order lack at this moment.
+
+    `absent` has a reason for each member without rows. `lacks` counts the pairs of a member and a message that
+    it did not deliver although another member did; a forgotten message was delivered by all. Other orders have
+    reasons only.
+    """
 
     def __init__(self, state: LiveState, members: Sequence[str]) -> None:
         self._state = state
         active: dict[str, list[int]] = {}
         for p, process in enumerate(state.processes):
-            if process.sent or any(state.delivered[p]):
+            if process.sent or process.taken:
                 active.setdefault(process.node, []).append(p)
         self.absent = [
             f"member {name} neither broadcast nor delivered: was its log gathered?"
@@ -31,10 +36,12 @@ class LiveAgreement:
         ]
         correct = [active[name][0] for name in members if len(active.get(name, ())) == 1]
         self._correct = correct if state.order == "total" else []
-        self._delivered = np.zeros((len(self._correct), len(state.source)), np.bool_)
+        first = self._first = state.facts.forgotten
+        self._delivered = np.zeros((len(self._correct), state.facts.messages - first), np.bool_)
         for place, p in enumerate(self._correct):
-            steps = np.frombuffer(state.delivered[p], np.uint32)
-            self._delivered[place, : len(steps)] = steps > 0
+            for _, message in state.deliveries_of(p):
+                if message >= first:
+                    self._delivered[place, message - first] = True
         by_anybody = self._delivered.any(axis=0)
         self._missing = by_anybody & ~self._delivered
         for place, p in enumerate(self._correct):
@@ -48,4 +55,5 @@ class LiveAgreement:
             return None
         place, message = (int(index) for index in np.argwhere(self._missing)[0])
         other = int(np.argmax(self._delivered[:, message]))
-        return Stories(self._state).lack(self._correct[place], self._correct[other], message)
+        lack = (self._correct[place], self._correct[other], self._first + message)
+        return Stories(self._state).lack(*lack)

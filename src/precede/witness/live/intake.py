@@ -16,6 +16,14 @@ from precede.witness.reading.column_names import BROADCAST, DELIVERED
 STARTED: Final = 3
 """A further kind of row: the process began here."""
 
+LEFT: Final = 4
+"""A further kind of row: the process ended here, unless rows follow."""
+
+_DOUBTS_KEPT: Final = 100
+
+ROWS_WAITING: Final = 100_000
+"""A process holds back at most so many rows. Then the missing ones are given up, and the verdict is unknown."""
+
 
 class Intake:
     """Appends the contiguous rows of each process to its queue; `queued_broadcasts` are those in the queues."""
@@ -33,9 +41,12 @@ class Intake:
         """Take rows as (node, incarnation, row). Returns the processes whose queues may have grown."""
         state = self.state
         touched: dict[int, None] = {}
+        facts = state.facts
         for node, incarnation, row in rows:
             p = state.place(node, incarnation)
             process = state.processes[p]
+            if row.clock is not None and (facts.newest is None or row.clock > facts.newest):
+                facts.newest = row.clock
             if row.step == process.expected and process.began and not process.held:
                 self._append(p, row)
             elif process.began and row.step < process.expected:
@@ -47,9 +58,12 @@ class Intake:
                 continue
             else:
                 process.held[row.step] = row
-            state.rows += 1
+            facts.rows += 1
             touched[p] = None
         later = [q for p in touched for q in self._release(p)]
+        for p in touched:
+            if len(state.processes[p].held) > ROWS_WAITING:
+                self._skip_gap(p)
         return [*touched, *reversed(later)]
 
     def _release(self, p: int) -> list[int]:
@@ -68,10 +82,26 @@ class Intake:
         if process.incarnation == incarnations[-1]:
             return []
         following = incarnations[incarnations.index(process.incarnation) + 1]
-        later = self.state.places[process.node, following]
+        later = self.state.place(process.node, following)
         if self.state.processes[later].began:
             return []
         return [*self._release(later), later]
+
+    def _skip_gap(self, p: int) -> None:
+        """Give up rows that never came. Broadcasts may be among them: their numbers are doubtful."""
+        process = self.state.processes[p]
+        missing = process.expected
+        process.expected = min(process.held)
+        if not process.began:
+            process.began, process.first = True, process.expected
+        below = -(1 << 62) if process.last_number is None else process.last_number
+        process.doubtful = [*process.doubtful[1 - _DOUBTS_KEPT :], (below, 1 << 62)]
+        process.unchecked = process.expected
+        last = process.expected - 1
+        self.state.conflict(
+            process, f"steps {missing} to {last} never came: later rows are judged without them"
+        )
+        self._release(p)
 
     def _begin(self, process: Process) -> None:
         """Begin an incarnation at step 0, or where the incarnation before it ended, if that row has arrived."""
@@ -91,6 +121,7 @@ class Intake:
     def _append(self, p: int, row: LiveRow) -> None:
         process = self.state.processes[p]
         process.expected += 1
+        process.closed = row.kind == LEFT
         if row.kind in (BROADCAST, DELIVERED):
             process.queue.append(row)
             if row.kind == BROADCAST:
@@ -106,10 +137,11 @@ class Intake:
         if row.kind not in (BROADCAST, DELIVERED) or process.odd.get(row.step) == key:
             return
         message = state.ids.get(key)
+        if row.step < process.unchecked or (message is None and state.forgotten_rank(key) is not None):
+            return
         if message is not None and row.kind == BROADCAST:
-            same = state.source[message] == p and state.born[message] == row.step
+            same = state.messages[message].source == p and state.messages[message].born == row.step
         else:
-            delivered = state.delivered[p]
-            same = message is not None and message < len(delivered) and delivered[message] == row.step + 1
+            same = message is not None and state.delivered_at(p, message) == row.step + 1
         if not same and row not in process.queue:
             state.conflict(process, f"step {row.step} occurs twice, with different rows")

@@ -10,17 +10,21 @@ continues the steps of the incarnation before it. In a log with rows `started` t
 a row exactly at the step at which the other one ended. The verdict becomes `unknown` when the first rows of the
 mistaken incarnation arrive. No violation depends on the mistake.
 
-The verifier reads no clock, vector or barrier of any protocol. `pack` gives the whole state as bytes.
+The verifier reads no clock, vector or barrier of any protocol. It forgets messages that can no longer change
+the verdict (`witness/live/forget.py`). `state.changes` gives the pieces of its state that a call changed.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from precede.core.natural_order import natural
+from precede.witness.live import intake
+from precede.witness.live.forget import Forgetting
 from precede.witness.live.intake import Intake
-from precede.witness.live.state import Key, LiveRow, LiveState, Process
+from precede.witness.live.state import BLOCK, Key, LiveRow, LiveState, Message, Process, RunFacts
 from precede.witness.live.stories import Stories
 from precede.witness.reading.column_names import BROADCAST
 from precede.witness.verdict import Offence, Order, Violation
@@ -32,11 +36,29 @@ The count begins anew with each call of `add`. Later ones get one sentence, beca
 """
 
 
-class LiveRun:
-    """The live verifier of one run. `add` takes rows of any processes and returns the violations they prove."""
+ROWS_REMEMBERED: Final = 1_000
+"""Of each process at most so many rows that broke a rule are remembered, to compare them with repeated rows."""
 
-    def __init__(self, order: Order, allow_duplicates: bool = False, state: LiveState | None = None) -> None:
-        self.state = state or LiveState(order, allow_duplicates)
+
+class LiveRun:
+    """The live verifier of one run. `add` takes rows of any processes and returns the violations they prove.
+
+    `members` are the nodes whose rows decide when a message is settled; `retain_us` says how long messages are
+    kept that are not. Without them nothing is forgotten, except for FIFO order.
+    """
+
+    def __init__(
+        self,
+        order: Order,
+        allow_duplicates: bool = False,
+        state: LiveState | None = None,
+        *,
+        members: Sequence[str] = (),
+        retain_us: int | None = None,
+        block: int = BLOCK,
+    ) -> None:
+        self.state = state or LiveState(RunFacts(order, allow_duplicates, block))
+        self._forgetting = Forgetting(self.state, retain_us, members)
         self._intake = Intake(self.state)
         self._stories = Stories(self.state)
         self._waiting: dict[tuple[str, int], dict[int, list[int]]] = {}
@@ -47,30 +69,24 @@ class LiveRun:
                 self._park(p, process.waits)
 
     def add(self, rows: Iterable[tuple[str, int, LiveRow]]) -> list[Violation]:
-        """Take rows as (node, incarnation, row), in any order. Returns the violations that they prove."""
+        """Take rows as (node, incarnation, row), in any order. Returns the violations that they prove.
+
+        A row that was added before changes nothing.
+        """
         self._violations = []
         self._ready += reversed(self._intake.add(rows))
         self._count_all()
-        while self._break_ring():
+        while self._break_ring() or self._give_up():
             self._count_all()
-        self.state.version += 1
+        self._forgetting.forget()
         return self._violations
-
-    def pack(self) -> bytes:
-        """Encode the whole state of the verifier as bytes."""
-        return self.state.pack()
-
-    @staticmethod
-    def unpack(packed: bytes) -> LiveRun:
-        """Restore the verifier whose state `pack` encoded."""
-        state = LiveState.unpack(packed)
-        return LiveRun(state.order, state.allow, state)
 
     def _count_all(self) -> None:
         """Take queued rows into account until every process waits or has none left."""
         while self._ready:
             p = self._ready.pop()
             queue = self.state.processes[p].queue
+            self.state.changed[f"p{p}"] = None
             done = 0
             while done < len(queue) and self._count(p, queue[done]):
                 done += 1
@@ -91,9 +107,17 @@ class LiveRun:
             process.waits = None
             self._deliver(p, process, message, row)
             return True
+        rank = self.state.forgotten_rank(key)
+        if rank is not None:
+            self._unpark(p, process)
+            self._deliver_forgotten(p, process, rank, row)
+            return True
         if self._cannot_come(key):
             self._unpark(p, process)
-            self.state.deliveries += 1
+            if self._is_doubtful(key):
+                self._leave_unjudged(process, row, "whose broadcast never came")
+                return True
+            self.state.facts.deliveries += 1
             self._report(process, row, self._stories.ghost(process, row))
             return True
         if process.waits != key:
@@ -114,6 +138,16 @@ class LiveRun:
         if source is None or source.last_number is None or source.last_number <= key[2]:
             return False
         return not source.first or source.lowest is None or key[2] > source.lowest
+
+    def _is_doubtful(self, key: Key) -> bool:
+        """Return whether the broadcast of a message may be among rows that were given up."""
+        doubtful = self.state.processes[self.state.places[key[:2]]].doubtful
+        return any(below < key[2] < above for below, above in doubtful)
+
+    def _leave_unjudged(self, process: Process, row: LiveRow, cause: str) -> None:
+        self.state.facts.deliveries += 1
+        self._remember_odd(process, row)
+        self.state.conflict(process, f"delivered {row.message}, {cause}: it cannot be judged")
 
     def _park(self, p: int, key: Key) -> None:
         self._waiting.setdefault(key[:2], {}).setdefault(key[2], []).append(p)
@@ -137,20 +171,16 @@ class LiveRun:
             return
         process.last_number = row.number
         process.lowest = row.number if process.lowest is None else process.lowest
-        message = state.ids[key] = len(state.source)
+        if process.doubtful and process.doubtful[-1][1] > row.number:
+            process.doubtful[-1] = (process.doubtful[-1][0], row.number)
         process.sent += 1
-        state.source.append(p)
-        state.rank.append(process.sent)
-        state.born.append(row.step)
-        state.number.append(row.number)
+        past = array("I")
         if state.order in ("causal", "multicast", "delta"):
             for entry in process.clock.items():
-                state.past.extend(entry)
-        state.past_start.append(len(state.past))
-        if row.deadline is not None:
-            state.deadline[message] = row.deadline
-        if row.to is not None:
-            state.to[message] = row.to
+                past.extend(entry)
+        state.facts.timed = state.facts.timed or row.deadline is not None
+        origin = (p, process.sent, row.step, row.number)
+        state.add_message(key, Message(*origin, past.tobytes(), row.deadline, row.to, row.clock))
         waiting = self._waiting.get(key[:2])
         if waiting:
             for number in sorted(number for number in waiting if number <= row.number):
@@ -158,56 +188,100 @@ class LiveRun:
 
     def _deliver(self, p: int, process: Process, message: int, row: LiveRow) -> None:
         """Take a delivery into account, and report the rules that it breaks."""
-        state, stories = self.state, self._stories
-        delivered = state.delivered[p]
-        if message >= len(delivered):
-            delivered.frombytes(bytes(delivered.itemsize * (len(state.source) - len(delivered))))
-        if delivered[message]:
+        state, stories, facts = self.state, self._stories, self.state.facts
+        if state.delivered_at(p, message):
             self._repeat(p, message, row)
             return
-        state.deliveries += 1
-        to = state.to.get(message)
-        if to is not None and state.source[message] != p and process.node not in to:
+        facts.deliveries += 1
+        process.taken += 1
+        about = state.messages[message]
+        if about.to is not None and about.source != p and process.node not in about.to:
             self._report(process, row, stories.not_addressed(process, message, row))
         if state.order == "total":
             self._compare_orders(p, process, message, row)
-        elif not self._in_order(process, message):
-            kind: Offence = state.order if state.order in ("fifo", "multicast") else "causal"
+        elif not self._in_order(process, about):
             with_chain = len(self._violations) < STORIES_WITH_CHAIN
-            self._report(process, row, stories.late(p, message, row, kind, with_chain))
-        deadline = state.deadline.get(message)
-        state.clock_missing = state.clock_missing or row.clock is None
+            self._report(process, row, stories.late(p, message, row, self._late, with_chain))
+        facts.clock_missing = facts.clock_missing or row.clock is None
+        deadline = about.deadline
         if state.order == "delta" and deadline is not None and row.clock is not None and row.clock > deadline:
             self._report(process, row, stories.expired(process, message, row, deadline))
-        delivered[message] = row.step + 1
+        state.deliver(p, message, row.step)
+
+    def _deliver_forgotten(self, p: int, process: Process, rank: int, row: LiveRow) -> None:
+        """Take the delivery of a forgotten message into account (see `witness/live/forget.py`).
+
+        Its rank is 0 if even that is no longer known.
+        """
+        state, stories, facts = self.state, self._stories, self.state.facts
+        source = state.places[row.key[:2]]
+        skipped = process.skipped.get(source)
+        blurred = skipped is not None and rank <= skipped.blurred
+        past = process.clock.get(source, 0) >= rank
+        if not rank or (blurred and (facts.allow or not past)):
+            self._leave_unjudged(process, row, "which was forgotten")
+            return
+        barred, certain = process.barred.get(source), not facts.undated and facts.last_deadline is not None
+        expired = certain and row.clock is not None and row.clock > (facts.last_deadline or 0)
+        again = not blurred and (skipped is None or rank not in skipped)
+        if again:
+            self._repeat(p, None, row)
+            return
+        wrong: list[Offence] = []
+        if barred is not None and rank in barred:
+            wrong.append("not_addressed")
+        if past and state.order != "total":
+            wrong.append(self._late)
+        if expired and state.order == "delta":
+            wrong.append("expired")
+        if not wrong and p != source and state.order != "fifo":
+            self._leave_unjudged(process, row, "which was forgotten")
+        else:
+            facts.deliveries += 1
+            process.taken += 1
+        for kind in wrong:
+            self._report(process, row, stories.forgotten(process, row, kind))
+        process.clock[source] = max(process.clock.get(source, 0), rank)
+        if skipped is not None:
+            skipped.remove(rank)
 
     def _repeat(self, p: int, message: int | None, row: LiveRow) -> None:
         """Take a delivery into account that the process made before."""
         process = self.state.processes[p]
-        self.state.deliveries += 1
-        process.odd[row.step] = row.key
-        if not self.state.allow:
+        self.state.facts.deliveries += 1
+        self._remember_odd(process, row)
+        if not self.state.facts.allow:
             self._report(process, row, self._stories.duplicate(p, message, row))
 
-    def _in_order(self, process: Process, message: int) -> bool:
-        """Add a delivered message to the process's clock and return True, unless its delivery is late."""
-        state, clock = self.state, process.clock
-        source, rank = state.source[message], state.rank[message]
-        if clock.get(source, 0) >= rank:
+    @property
+    def _late(self) -> Offence:
+        """The kind of a violation by a late delivery."""
+        order = self.state.order
+        return order if order in ("fifo", "multicast") else "causal"
+
+    def _in_order(self, process: Process, message: Message) -> bool:
+        """Add a delivered message to the process's clock, if the delivery is in order.
+
+        Returns False for a late delivery (see `witness/checks/causal.py`).
+        """
+        clock = process.clock
+        if clock.get(message.source, 0) >= message.rank:
             return False
-        entries = state.past[state.past_start[message] : state.past_start[message + 1]]
-        for other, last in zip(entries[::2], entries[1::2], strict=True):
+        for other, last in message.entries():
             if last > clock.get(other, 0):
                 clock[other] = last
-        clock[source] = rank
+        clock[message.source] = message.rank
         return True
 
     def _compare_orders(self, p: int, process: Process, message: int, row: LiveRow) -> None:
-        """Report it if another process delivered this message before one that process p delivered earlier."""
+        """Compare process p's delivery of a message with the deliveries of all other processes.
+
+        If another process delivered this message before one that p delivered earlier, the disagreement is
+        reported, with the first such process. The delivery is remembered for later comparisons.
+        """
         opponent = -1
         for q, other in enumerate(self.state.processes):
-            theirs = self.state.delivered[q]
-            at = theirs[message] if q != p and message < len(theirs) else 0
+            at = self.state.delivered_at(q, message) if q != p else 0
             if not at:
                 continue
             latest = process.sees.get(q, 0)
@@ -215,18 +289,41 @@ class LiveRun:
                 opponent = q
             process.sees[q] = max(latest, at)
             other.sees[p] = row.step + 1
+            self.state.changed[f"p{q}"] = None
         if opponent >= 0:
             self._report(process, row, self._stories.disagreement(p, opponent, message, row))
 
     def _report(self, process: Process, row: LiveRow, violation: Violation) -> None:
-        kind, counts = violation.kind, self.state.counts
+        kind, counts = violation.kind, self.state.facts.counts
         counts[kind] = counts.get(kind, 0) + 1
         if kind in ("ghost", "duplicate", "before_broadcast"):
-            process.odd[row.step] = row.key
+            self._remember_odd(process, row)
         self._violations.append(violation)
 
+    def _remember_odd(self, process: Process, row: LiveRow) -> None:
+        """Remember a row that is not among the deliveries, so that it is known when it is repeated."""
+        process.odd[row.step] = row.key
+        if len(process.odd) > ROWS_REMEMBERED:
+            forgotten = min(process.odd)
+            process.unchecked = max(process.unchecked, forgotten + 1)
+            del process.odd[forgotten]
+
+    def _give_up(self) -> bool:
+        """Let a process continue that waits for a broadcast with too many rows. Returns False if none does."""
+        for p, process in enumerate(self.state.processes):
+            if len(process.queue) > intake.ROWS_WAITING:
+                row = process.queue.pop(0)
+                self._unpark(p, process)
+                self._leave_unjudged(process, row, "whose broadcast never came")
+                self._ready.append(p)
+                return True
+        return False
+
     def _break_ring(self) -> bool:
-        """Blame one of the processes that wait for each other's broadcasts in a ring; False without a ring."""
+        """Find processes that wait for each other's queued broadcasts in a ring, and blame one of them.
+
+        Returns False if there is no ring.
+        """
         for p in range(len(self.state.processes)):
             ring: list[int] = []
             at: int | None = p
@@ -240,13 +337,16 @@ class LiveRun:
         return False
 
     def _blame(self, ring: Sequence[int]) -> None:
-        """Report a delivery before its broadcast by the lowest process of a ring, and let it continue."""
+        """Report a delivery before its broadcast by the lowest process of a ring, and let it continue.
+
+        The delivery is the one at which that process waits.
+        """
         processes = self.state.processes
         p = min(ring, key=lambda q: (natural(processes[q].node), processes[q].incarnation))
         process = processes[p]
         row = process.queue.pop(0)
         self._unpark(p, process)
-        process.early.append(row.key)
-        self.state.deliveries += 1
+        process.early = [*process.early[1 - ROWS_REMEMBERED :], row.key]
+        self.state.facts.deliveries += 1
         self._report(process, row, self._stories.too_early(process, row))
         self._ready.append(p)

@@ -27,17 +27,17 @@ class Stories:
     def duplicate(self, p: int, message: int | None, row: LiveRow) -> Violation:
         """Explain a delivery of a message that the process delivered before.
 
-        The earlier row is shown unless it preceded the broadcast: such a row is not kept.
+        The earlier row is shown unless it preceded the broadcast, or the message is forgotten.
         """
-        process, delivered = self.state.processes[p], self.state.delivered[p]
+        process = self.state.processes[p]
         earlier: tuple[Row, ...] = ()
-        if message is not None and message < len(delivered) and delivered[message]:
+        if message is not None and self.state.delivered_at(p, message):
             earlier = (self._delivered(p, message),)
         story = f"delivered {quoted(row.message)} twice."
         return _violation(process, row, "duplicate", story, (*earlier, _row(process, row)))
 
     def not_addressed(self, process: Process, message: int, row: LiveRow) -> Violation:
-        to = ", ".join(self.state.to[message]) or "nobody"
+        to = ", ".join(self.state.messages[message].to or ()) or "nobody"
         story = f"delivered {quoted(row.message)}, which was addressed to {to} only."
         return _violation(process, row, "not_addressed", story, (self._broadcast(message), _row(process, row)))
 
@@ -50,12 +50,27 @@ class Stories:
         )
         return _violation(process, row, "expired", story, (self._broadcast(message), _row(process, row)))
 
+    def forgotten(self, process: Process, row: LiveRow, kind: Offence) -> Violation:
+        """Explain a violation by the delivery of a message that is forgotten, without the earlier rows."""
+        how = {
+            "not_addressed": "which was not addressed to it",
+            "expired": "after its deadline",
+        }.get(kind, "after a message that it precedes")
+        return _violation(process, row, kind, f"delivered {quoted(row.message)} {how}.")
+
     def disagreement(self, p: int, q: int, message: int, row: LiveRow) -> Violation:
         """Explain that process q delivered the message before one that process p delivered earlier."""
         state = self.state
-        mine, theirs = state.delivered[p], state.delivered[q]
-        both = range(min(len(mine), len(theirs)))
-        other = next(m for m in both if mine[m] and theirs[m] > theirs[message])
+        at = state.delivered_at(q, message)
+        later = (m for _, m in state.deliveries_of(p) if state.delivered_at(q, m) > at)
+        other = min(later, default=None)
+        if other is None:
+            story = (
+                f"delivered {quoted(row.message)} after a message that is forgotten; "
+                f"node {state.processes[q].name} delivered it before that one."
+            )
+            seen = (_row(state.processes[p], row), self._delivered(q, message))
+            return _violation(state.processes[p], row, "total", story, seen)
         first, second = quoted(state.message_name(other)), quoted(row.message)
         story = (
             f"delivered {first} before {second}; "
@@ -86,20 +101,24 @@ class Stories:
         )
 
     def late(self, p: int, message: int, row: LiveRow, kind: Offence, with_chain: bool) -> Violation:
-        """Explain a delivery after one of a message that depends on it; `with_chain`, also the causal chain."""
+        """Explain a late delivery: process p delivered before it a message that depends on it.
+
+        With `with_chain`, the explanation has the causal chain between the two messages and the rows that prove
+        it.
+        """
         state, process = self.state, self.state.processes[p]
-        if not with_chain:
+        chain = self._chain(p, message, row.step) if with_chain else []
+        if not chain:
             story = f"delivered {quoted(row.message)} after a message that it precedes."
             return _violation(process, row, kind, story)
-        chain = self._chain(p, message, row.step)
         names = [state.message_name(m) for m in chain]
         shown = [quoted(name) for name in names]
         rows: list[Row] = []
         remarks: dict[int, str] = {}
         for at, (before, after) in enumerate(pairwise(chain)):
             rows.append(self._broadcast(before))
-            source = state.source[after]
-            if state.source[before] != source:
+            source = state.messages[after].source
+            if state.messages[before].source != source:
                 rows.append(self._delivered(source, before))
             remarks[len(rows)] = f"so {shown[at]} -> {shown[at + 1]}"
         rows += [self._broadcast(chain[-1]), self._delivered(p, chain[-1]), _row(process, row)]
@@ -108,36 +127,43 @@ class Stories:
         return _violation(process, row, kind, story, tuple(rows), remarks, names[-1], tuple(names))
 
     def _chain(self, p: int, message: int, step: int) -> list[int]:
-        """Find a causal chain from the message to one that process p delivered before a step."""
-        chain = [self._first_after(p, step, message)]
-        while chain[0] != message:
-            after = chain[0]
-            source = self.state.source[after]
-            if source == self.state.source[message]:
-                chain.insert(0, message)
-            else:
-                chain.insert(0, self._first_after(source, self.state.born[after], message))
-        return chain
+        """Find a causal chain from the message to one that process p delivered before a step.
 
-    def _first_after(self, p: int, step: int, message: int) -> int:
+        Returns an empty list if a message between them is forgotten.
+        """
+        messages = self.state.messages
+        last = self._first_after(p, step, message)
+        chain: list[int] = []
+        while last is not None:
+            chain.insert(0, last)
+            if last == message:
+                return chain
+            source = messages[last].source
+            if source == messages[message].source:
+                return [message, *chain]
+            last = self._first_after(source, messages[last].born, message)
+        return []
+
+    def _first_after(self, p: int, step: int, message: int) -> int | None:
         """Return the first message that p delivered before a step and that depends on `message` or is it."""
-        deliveries = sorted((at, m) for m, at in enumerate(self.state.delivered[p]) if 0 < at <= step)
-        return next(m for _, m in deliveries if m == message or self._precedes(message, m))
+        deliveries = sorted(each for each in self.state.deliveries_of(p) if each[0] <= step)
+        return next((m for _, m in deliveries if m == message or self._precedes(message, m)), None)
 
     def _precedes(self, message: int, other: int) -> bool:
-        state = self.state
-        source, rank = state.source[message], state.rank[message]
-        if state.source[other] == source:
-            return state.rank[other] > rank
-        entries = state.past[state.past_start[other] : state.past_start[other + 1]]
-        return any(s == source and last >= rank for s, last in zip(entries[::2], entries[1::2], strict=True))
+        source, rank = self.state.messages[message].source, self.state.messages[message].rank
+        after = self.state.messages[other]
+        if after.source == source:
+            return after.rank > rank
+        return any(s == source and last >= rank for s, last in after.entries())
 
     def _broadcast(self, message: int) -> Row:
         node, incarnation, _ = self.state.key_of(message)
-        return Row(node, incarnation, self.state.born[message], "broadcast", self.state.message_name(message))
+        return Row(
+            node, incarnation, self.state.messages[message].born, "broadcast", self.state.message_name(message)
+        )
 
     def _delivered(self, p: int, message: int) -> Row:
-        process, step = self.state.processes[p], self.state.delivered[p][message] - 1
+        process, step = self.state.processes[p], self.state.delivered_at(p, message) - 1
         return Row(process.node, process.incarnation, step, "delivered", self.state.message_name(message))
 
 
