@@ -108,8 +108,9 @@ class Carrier:
                 break
 
     def _someone_owes(self) -> bool:
-        """True while a program has not answered a broadcast, or has one to do. Patience limits it."""
-        return any(node.program is not None and (node.asked or node.todo) for node in self.nodes)
+        """True while a program has not answered a request, or has a broadcast to do. Patience limits it."""
+        running = (node for node in self.nodes if node.program is not None)
+        return any(node.todo or any(_is_awaited(asked[0]) for asked in node.asked.values()) for node in running)
 
     def _turn(self) -> None:
         """Do what is due, then wait for programs, at most until something is due."""
@@ -283,7 +284,7 @@ class Carrier:
             self._fail(node, ending)
             return
         for id, (kind, asked, _) in node.asked.items():
-            if now > asked and kind != "topology":
+            if now > asked and _is_awaited(kind):
                 patience = f"{self._settings.patience:g} s"
                 self._fail(node, f"hangs: no answer to {kind} (msg_id {id}) within {patience}")
                 return
@@ -362,3 +363,8 @@ class Carrier:
             self._ask(node, "read")
         while any(kind == "read" for node in self.nodes for kind, _, _ in node.asked.values()):
             self._turn()
+
+
+def _is_awaited(kind: str) -> bool:
+    """Return whether a program must answer a request. Nothing depends on the answer to `topology`."""
+    return kind != "topology"

@@ -25,11 +25,15 @@ class Guard:
 
     def add(self, group: int) -> None:
         """Watch over a process group."""
-        os.write(self._writing, b"+%d\n" % group)
+        self._say(b"+%d\n" % group)
 
     def remove(self, group: int) -> None:
         """Stop watching over a process group that has ended."""
-        os.write(self._writing, b"-%d\n" % group)
+        self._say(b"-%d\n" % group)
+
+    def _say(self, line: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError):  # somebody killed the guard: then nobody is watched over
+            os.write(self._writing, line)
 
     def close(self) -> None:
         """End the guard. All groups must have ended."""
