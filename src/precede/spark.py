@@ -109,7 +109,7 @@ def group(measures: DataFrame, level: float = 0.95) -> DataFrame:
     >>> precede.spark.group(session.createDataFrame(rows, names)).select("value", "runs", "sd").collect()
     [Row(value=3.0, runs=3, sd=2.0)]
     """
-    from precede.pipeline.sweeps.measures import group_measures
+    from precede.pipeline.sweeps.groups import group_measures
 
     return group_measures(measures, level)
 

@@ -14,8 +14,8 @@ from precede.experiments.scenario import read_scenario
 from precede.lake.schemas import EVENTS, GAUGES, MEASURES, TABLES
 from precede.measures import EventMeasures, Window, confidence_interval, measure_events, measure_run
 from precede.pipeline.sessions.frames import spark_schema
-from precede.pipeline.sweeps.groups import group_rows
-from precede.pipeline.sweeps.measures import _Runs, group_measures, measure
+from precede.pipeline.sweeps.groups import group_measures, group_rows
+from precede.pipeline.sweeps.measures import _Runs, measure
 from tests.measures.test_measures import STORY, table
 
 RUNS = [("vector_clock", "6s"), ("unordered", "3s")]

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from precede.lake.schemas import COMPARISONS, MEASURES, RUNS, VERDICTS
-from precede.measures.statistics import confidence_interval
+from precede.pipeline.sweeps.groups import summarised
 from precede.pipeline.sweeps.results import measure_rows, run_row, sorted_json, table_of
 from precede.reproduction.judging import Comparison
 from precede.reproduction.units import Paper, Unit
@@ -84,22 +84,8 @@ def _groups(name: str, finished: Marked) -> list[dict[str, Any]]:
         marks = [mark for _, mark in repetitions]
         for measure in dict.fromkeys(measure for mark in marks for measure in mark["measures"]):
             values = [float(mark["measures"][measure]) for mark in marks if measure in mark["measures"]]
-            rows.append(labels | {"scope": "group", "measure": measure} | _mean(values))
+            rows.append(labels | {"measure": measure} | summarised(values))
     return rows
-
-
-def _mean(values: Sequence[float]) -> dict[str, Any]:
-    """Return mean, deviation and confidence interval, as columns of `measures`."""
-    mean = math.fsum(values) / len(values)
-    interval = confidence_interval(values) if len(values) > 1 else None
-    variance = math.fsum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)
-    return {
-        "value": mean,
-        "runs": len(values),
-        "sd": math.sqrt(variance) if len(values) > 1 else None,
-        "low": None if interval is None else interval[0],
-        "high": None if interval is None else interval[1],
-    }
 
 
 def comparison_row(name: str, paper: str, one: Comparison) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from precede.lake.schemas import COMPARISONS
 from precede.pipeline.reproduction.tables import comparison_row
 from precede.pipeline.sessions.frames import spark_schema
-from precede.pipeline.sweeps.measures import COUNTED
+from precede.pipeline.sweeps.groups import COUNTED
 from precede.reproduction.claims import Claims
 from precede.reproduction.judging import Sample, judge
 

@@ -1,49 +1,64 @@
-"""Measures of groups of runs without Spark, for a sweep that is carried out in one process.
-
-The rows are those of `group_measures`, which computes them on Spark.
-"""
+"""Measures of groups of runs that differ only in their seed: mean, deviation and Student's interval."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from precede.lake.schemas import MEASURES
 from precede.measures import confidence_interval
-from precede.pipeline.sweeps.measures import COUNTED, LEVEL
+from precede.pipeline.sessions.frames import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LEVEL: Final = 0.95
+COUNTED: Final = "^(discarded_|packets_|observed_(?!.*_age_us_))"
+"""Matches the names of counts for which a run has a row only if the event happened at least once."""
+_GROUP: Final = ("sweep", "scenario", "protocol", "options")
+
+
+def group_measures(measures: DataFrame, level: float = LEVEL) -> DataFrame:
+    """Compute `group_rows` of a DataFrame; a group is in one task."""
+    of_runs = measures.where("scope = 'run'").repartition(*_GROUP)
+    return of_runs.mapInArrow(partial(_group_batches, level=level), spark_schema(MEASURES))
+
+
+def _group_batches(batches: Iterator[pa.RecordBatch], level: float) -> Iterator[pa.RecordBatch]:
+    rows = list(batches)
+    if rows:
+        yield from group_rows(pa.Table.from_batches(rows), level).to_batches()
 
 
 def group_rows(measures: pa.Table, level: float = LEVEL) -> pa.Table:
-    """Compute mean, deviation and Student's interval of every measure over runs that differ only in seed."""
+    """Return rows of scope `group` from those of scope `run`. A run without a row for a count contributes 0."""
     values: dict[tuple[str, ...], list[float]] = {}
     runs: dict[tuple[str, ...], int] = {}
     for row in measures.to_pylist():
         if row["scope"] != "run" or row["value"] is None:
             continue
-        group = tuple(row[name] for name in ("sweep", "scenario", "protocol", "options"))
+        group = tuple(row[name] for name in _GROUP)
         several = values.setdefault((*group, row["measure"]), [])
         several.append(row["value"])
         runs[group] = max(runs.get(group, 0), len(several))
     rows = []
     for key in sorted(values):
         zeros = runs[key[:-1]] - len(values[key]) if re.match(COUNTED, key[-1]) else 0
-        rows.append(_row(key, [*values[key], *[0.0] * zeros], level))
+        labels = dict(zip((*_GROUP, "measure"), key, strict=True))
+        rows.append(labels | summarised([*values[key], *[0.0] * zeros], level))
     return pa.Table.from_pylist(rows, schema=MEASURES.arrow())
 
 
-def _row(key: tuple[str, ...], values: list[float], level: float) -> dict[str, Any]:
-    """Return the row of one measure of one group."""
+def summarised(values: Sequence[float], level: float = LEVEL) -> dict[str, Any]:
+    """Return the columns of `measures` about the values of one measure over a group."""
     count = len(values)
     mean = math.fsum(values) / count
+    squares = math.fsum((value - mean) ** 2 for value in values)
     low, high = confidence_interval(values, level) or (None, None)
-    deviation = (
-        math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1)) if count > 1 else None
-    )
-    names = dict(zip(("sweep", "scenario", "protocol", "options", "measure"), key, strict=True))
-    return names | {
-        **{"scope": "group", "run_id": None, "value": mean, "runs": count},
-        **{"sd": deviation, "low": low, "high": high},
-    }
+    deviation = math.sqrt(squares / (count - 1)) if count > 1 else None
+    return {"scope": "group", "value": mean, "runs": count, "sd": deviation, "low": low, "high": high}

@@ -15,13 +15,11 @@ from precede.experiments.code_version import is_current
 from precede.experiments.grid import Grid
 from precede.lake.commits import SWEEPS
 from precede.lake.layout import Lake
-from precede.lake.schemas import MEASURES
 from precede.pipeline.sessions.tasks import Progress
 from precede.pipeline.sweeps.compare import compare, missed
 from precede.pipeline.sweeps.differences import differences
 from precede.pipeline.sweeps.groups import group_rows
 from precede.pipeline.sweeps.marks import Marks, SweepOptions
-from precede.pipeline.sweeps.measures import group_measures
 from precede.pipeline.sweeps.results import result_tables
 from precede.pipeline.sweeps.simulate import SweptRuns, run_sweep
 from precede.reproduction.claims import read_claims
@@ -65,7 +63,7 @@ def sweep(
     with lake.job(f"sweep-{grid.name}").hold() as job:
         claims = None if grid.claims is None else read_claims(Path(grid.claims))
         swept = run_sweep(lake, grid, session, options or SweepOptions(), job, progress)
-        tables = make_tables(grid, swept.marks, session)
+        tables = make_tables(grid, swept.marks)
         summary = summarise_sweep(swept)
         if claims is not None:
             seeds = {point.id: point.run.seed for point in grid.points}
@@ -99,18 +97,12 @@ def swept_before(lake: Lake, grid: Grid, options: SweepOptions) -> SweepSummary 
     return summarise_sweep(SweptRuns(name=grid.name, finished_before=len(ids), marks=marks.of(ids)))
 
 
-def make_tables(
-    grid: Grid, marks: Mapping[str, dict[str, Any]], session: SparkSession | None
-) -> dict[str, pa.Table]:
-    """Make the tables of a sweep. Spark computes the measures of groups, if there is a session."""
+def make_tables(grid: Grid, marks: Mapping[str, dict[str, Any]]) -> dict[str, pa.Table]:
+    """Make the tables of a sweep from the marks of its runs."""
     tables = result_tables(grid, marks)
     measures = tables["measures"]
     if measures.num_rows:
-        if session is None:
-            groups = group_rows(measures)
-        else:
-            groups = group_measures(session.createDataFrame(measures)).orderBy(*MEASURES.key[3:]).toArrow()
-        tables["measures"] = pa.concat_tables([measures, groups.cast(MEASURES.arrow())])
+        tables["measures"] = pa.concat_tables([measures, group_rows(measures)])
     seeds = {point.id: point.run.seed for point in grid.points}
     tables["differences"] = differences(measures, seeds, grid.name)
     return tables
