@@ -53,13 +53,11 @@ class Timers:
         self._handles[key] = asyncio.get_running_loop().call_later(delay, self._due, key, at)
 
     def cancel(self, key: Key) -> None:
-        """Cancel a timer, if it is set."""
         handle = self._handles.pop(key, None)
         if handle is not None:
             handle.cancel()
 
     def cancel_all(self) -> None:
-        """Cancel every timer."""
         for handle in self._handles.values():
             handle.cancel()
         self._handles.clear()

@@ -42,7 +42,6 @@ class Codec:
         self._stamps = None if stamp_type is Any else msgspec.defstruct("Stamps", stamps, array_like=True)
 
     def encode(self, packet: Packet) -> bytes:
-        """Encode a packet as bytes."""
         kind = self._kinds[type(packet)]
         return bytes((VERSION, kind)) + self._encoder.encode(packet)[len(self._heads[kind]) :]
 
@@ -79,10 +78,7 @@ class Codec:
 
 
 def _head(packet: type[Packet]) -> bytes:
-    """Return the first bytes that every packet of a kind has in MessagePack: array marker, length, name.
-
-    The kind's number implies them, so they are not sent.
-    """
+    """Return the first bytes of every packet of a kind, array marker, length and name, which are not sent."""
     fields = len(packet.__struct_fields__)
     if fields > 14:
         raise ValueError(f"{packet.__name__}: more than 14 fields")

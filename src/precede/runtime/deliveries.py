@@ -152,14 +152,10 @@ class Deliveries:
 
     @property
     def in_memory(self) -> int:
-        """How many of the messages that are not taken are in memory; the others are in the store alone."""
         return len(self._in_memory)
 
     def add(self, place: int, message: Message) -> None:
-        """Append a delivered message; `place` is its number in the outbox.
-
-        With a store, a message beyond `MOST_IN_MEMORY` is only counted and read from the store later.
-        """
+        """Append a delivered message; beyond `MOST_IN_MEMORY` it is only counted, and read from the store."""
         if self._in_store_alone or (len(self._in_memory) >= MOST_IN_MEMORY and self._outbox.has_store):
             self._in_store_alone += 1
         else:

@@ -157,10 +157,7 @@ class Driver(EffectHandler):
             self._input(receive)
 
     def link_up(self, peer: NodeId, over: Medium = RADIO) -> None:
-        """Tell the node that a neighbour can be reached.
-
-        Packets that waited until all wired neighbours were heard are queued when the last one is.
-        """
+        """Tell the node that a neighbour can be reached; the last wired one releases packets that waited."""
         self._input(lambda now: self._link_up(peer, now, over))
         if over == WIRED and self._wires_to_come and peer not in self._wired:
             self._wired[peer] = None
@@ -171,7 +168,6 @@ class Driver(EffectHandler):
                     self._input(receive)
 
     def link_down(self, peer: NodeId, over: Medium = RADIO) -> None:
-        """Report to the node that a neighbour can no longer be reached."""
         self._input(lambda now: self._link_down(peer, now, over))
 
     def _link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
@@ -194,7 +190,6 @@ class Driver(EffectHandler):
         self._input(lambda now: self.node.sent(key, now, ok))
 
     def leave(self) -> None:
-        """Let the node leave the group for good."""
         if self._rows is not None:
             self._rows.node_event(LEFT, self._clock.now())
         self._input(self.node.leave)
@@ -210,7 +205,6 @@ class Driver(EffectHandler):
 
     @property
     def has_store(self) -> bool:
-        """Whether delivered messages are kept on disk."""
         return isinstance(self.store, Store)
 
     def unacknowledged(self, after: int, most: int) -> list[tuple[int, Message]]:

@@ -106,9 +106,7 @@ class Membership:
         return incarnation
 
     def begin_chain(self, store: Store | NoStore, fail: Callable[[StoreFailed], None]) -> None:
-        """Continue the chain of own messages from the store; keep evidence there. `fail` gets a
-        store's error.
-        """
+        """Continue the chain of own messages from the store; keep evidence there."""
         if self.authors is None:
             return
         settings, names = self._settings, self._names
@@ -132,7 +130,6 @@ class Membership:
         self._notices.give("equivocation", f"{evidence.text}: {cause}", evidence.author)
 
     def evidence(self) -> list[Equivocation]:
-        """Return the evidence against members, oldest first."""
         return [] if self._evidence is None else self._evidence.listed()
 
     def new_admission(self) -> Admission:

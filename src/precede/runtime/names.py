@@ -74,15 +74,11 @@ class MemberNames:
         self.add(*names, *(book or ()))
 
     def add(self, *names: str) -> None:
-        """Learn more names, so that `name_of` can show them."""
         self._names.update((self.id_of(name), name) for name in names)
         self.on_learned()
 
     def learn(self, node: NodeId, name: str) -> None:
-        """Note the name that a node gives itself, if the node's id is the hash of this name.
-
-        Nothing is noted if there is a `book`, or if too many names are known already.
-        """
+        """Note the name that a node gives itself, if it fits the node's id and there is no `book`."""
         new = node not in self._names and len(self._names) < _MOST_NAMES
         if new and self._book is None and node_id(name) == node:
             self._names[node] = name

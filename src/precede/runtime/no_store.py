@@ -29,43 +29,35 @@ class NoStore:
         self._numbers: dict[str, int] = {}
 
     def saved(self) -> dict[Key, Any]:
-        """Return nothing: there is no disk."""
         return {}
 
     def persist(self, key: Key, value: Any) -> None:
         """Do nothing."""
 
     def deliver(self, message: Message) -> int:
-        """Count a delivered message and return its position."""
         self._place += 1
         return self._place
 
     def unacknowledged(self, after: int = 0, most: int = -1) -> list[tuple[int, Message]]:
-        """Return nothing: messages wait in memory alone."""
         return []
 
     def acknowledge(self, place: int) -> None:
         """Do nothing."""
 
     def remember(self, name: str, value: int) -> None:
-        """Keep one of the driver's own numbers in memory."""
         self._numbers[name] = value
 
     def remembered(self, name: str, default: int) -> int:
-        """Return one of the driver's own numbers, or `default` if it was never written."""
         return self._numbers.get(name, default)
 
     def incarnation(self) -> int:
-        """Return the incarnation that was given or drawn, and record it."""
         self.remember("incarnation", self.first_incarnation)
         return self.first_incarnation
 
     def log(self, rows: bytes) -> None:
-        """Keep encoded rows of the event log in memory."""
         self._log.append(rows)
 
     def logged(self) -> list[tuple[int, bytes]]:
-        """Return the encoded rows that are in no file yet, oldest first, each block with its position."""
         return list(enumerate(self._log))
 
     def forget_log(self, place: int) -> None:
@@ -88,7 +80,6 @@ class NoStore:
         """Do nothing: evidence is kept in memory."""
 
     def evidence(self) -> list[bytes]:
-        """Return nothing."""
         return []
 
     def disown(self) -> None:

@@ -58,10 +58,7 @@ class Reception:
         return packet
 
     def queued(self, inputs: int, size: int) -> bool:
-        """Count the bytes of a packet that is to wait behind `inputs` others.
-
-        Return False if there is no room for it; then it is counted as dropped.
-        """
+        """Count a packet that waits behind `inputs` others. False: there is no room, so it is dropped."""
         if inputs >= MOST_INPUTS or self._queued_bytes + size > MOST_INPUT_BYTES:
             self._dropped["overrun"] += 1
             return False
@@ -71,10 +68,7 @@ class Reception:
     def receive(
         self, node: Node, packet: Packet, sender: NodeId, over: Medium, size: int, now: Instant
     ) -> Effects:
-        """Let the node receive a packet that has waited, and return the effects.
-
-        If the node raises an exception, the packet is counted as dropped and has no effects.
-        """
+        """Let the node receive a packet that has waited. If it raises, the packet is counted as dropped."""
         self._queued_bytes -= size
         try:
             return node.receive(packet, sender, now, over)

@@ -43,26 +43,20 @@ class KeptRows:
         self._encode = msgspec.msgpack.Encoder().encode
 
     def node_event(self, kind: int, now: Instant) -> None:
-        """Write a row about the node itself: started, left."""
         self._rows.append((kind, now))
 
     def message(self, kind: int, now: Instant, id: MessageId, reason: str = "") -> None:
-        """Write a row about a message: received, delivered, discarded, observed."""
         self._rows.append((kind, now, self._name_of(id.source), id.incarnation, id.number, reason, None, None))
 
     def broadcast(
         self, now: Instant, id: MessageId, to: tuple[NodeId, ...] | None, deadline: Instant | None
     ) -> None:
-        """Write a row about a message that this node broadcast."""
         names = None if to is None else [self._name_of(node) for node in to]
         source = self._name_of(id.source)
         self._rows.append((BROADCAST, now, source, id.incarnation, id.number, "", names, deadline))
 
     def packet(self, kind: int, now: Instant, packet: Packet, peer: NodeId, over: Medium, wire: int) -> None:
-        """Write a row about a packet that was sent or received, unless packets are not logged.
-
-        `wire` is its size in bytes on the wire.
-        """
+        """Write a row about a packet of `wire` bytes on the wire, unless packets are not logged."""
         if self._packets:
             name = self._name_of(peer) if peer >= 0 else ""
             sizes = (packet.size_bytes, packet.control_bytes, packet.control_entries, packet.messages, wire)
@@ -73,7 +67,6 @@ class KeptRows:
         return len(self._rows)
 
     def taken(self) -> bytes:
-        """Return all rows as bytes and remove them."""
         data = self._encode(self._rows)
         self._rows.clear()
         return data
@@ -94,11 +87,7 @@ class SegmentSource(Protocol):
 
 
 class SegmentWriter:
-    """Moves a member's rows from its store into the files of a folder.
-
-    A file is due after many rows. With `seconds` it is also due after that time, for a reader that follows the
-    log.
-    """
+    """Moves a member's rows from its store into files: after many rows, or `seconds` for a follower."""
 
     def __init__(self, folder: Path, group: str, name: str, seconds: float | None) -> None:
         self.seconds = seconds
@@ -121,11 +110,9 @@ class SegmentWriter:
 
     @staticmethod
     def rows_are_due(rows: int) -> bool:
-        """Return whether `rows`, the number of rows in the store, are enough for a file."""
         return rows > _SEGMENT_ROWS
 
     def write(self, store: SegmentSource) -> None:
-        """Move every row of the store into one new file. Without rows, write none."""
         write_segment(store, self._folder, self._group, self._name)
 
 

@@ -19,15 +19,11 @@ from precede.runtime.transports.transport import Transport
 
 
 def wall_clock() -> Instant:
-    """Read the machine's clock: microseconds since 1970."""
     return time.time_ns() // 1000
 
 
 def read_lifetime(lifetime: str | timedelta | None) -> Duration | None:
-    """Read a lifetime, a text such as "20s" or a timedelta, as microseconds. None stays None.
-
-    Raise BadInput if it is shorter than a millisecond.
-    """
+    """Read a lifetime, such as "20s" or a timedelta, as microseconds; at least a millisecond, or None."""
     if lifetime is None:
         return None
     if isinstance(lifetime, timedelta):

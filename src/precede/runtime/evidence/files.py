@@ -91,16 +91,11 @@ class KeptEvidence:
         return msgspec.json.encode(Redacted(evidence.kind, self._redacted(evidence.author)))
 
     def listed(self) -> list[Equivocation]:
-        """Return the evidence, oldest first."""
         return list(self._kept)
 
 
 def read_evidence(files: Iterable[Path]) -> Iterator[Equivocation | Redacted]:
-    """Yield the evidence in files, each piece once.
-
-    Several members may have the same evidence. Raise BadInput for a line that is no evidence, or whose
-    signatures do not hold: somebody made it up.
-    """
+    """Yield each piece of evidence in files once. Raise BadInput for a line that somebody made up."""
     seen: set[bytes] = set()
     for path in files:
         if path.stat().st_size > _MOST_FILE_BYTES:

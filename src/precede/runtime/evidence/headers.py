@@ -40,7 +40,6 @@ class Header(msgspec.Struct, frozen=True, gc=False):
     rest: bytes
 
     def signed_bytes(self, group: str) -> bytes:
-        """Return the bytes that the author signs."""
         id = (self.source, self.incarnation, self.number)
         return _encode((_PURPOSE, group, id, self.nonce, self.previous, self.body, self.rest))
 

@@ -47,10 +47,7 @@ class History:
         self._authors: OrderedDict[bytes, _Headers] = OrderedDict()
 
     def note(self, public: bytes, signed: SignedHeader) -> Contradiction | None:
-        """Remember a header whose signature was checked. Return what it contradicts, if anything.
-
-        The first version of a header stays, so that the next contradiction is noticed too.
-        """
+        """Remember the first version of a checked header. Return what a later one contradicts, if anything."""
         headers = self._authors.get(public)
         if headers is None:
             headers = self._authors[public] = _Headers()

@@ -87,10 +87,7 @@ class Admission(ABC):
         """
 
     def _is_of_another_version(self, data: bytes) -> bool:
-        """Return whether a beacon has another version of the wire format. If so, warn about its sender.
-
-        Beacons of every version have their version at the same place.
-        """
+        """Has a beacon another version of the wire format (at the same place in all)? If so, warn."""
         if len(data) <= VERSION_AT or data[VERSION_AT] == self.version:
             return False
         sender = int.from_bytes(data[:8], "big", signed=True)
@@ -230,7 +227,6 @@ class SealedAdmission(Admission):
         self.dropped = self._sessions.dropped
 
     def rekey(self, keys: tuple[bytes, ...]) -> None:
-        """Use other group keys from now on, newest first."""
         self._sessions.rekey(keys)
 
     def replace_roster(self, roster: Mapping[str, bytes]) -> list[NodeId]:
@@ -333,5 +329,4 @@ class SealedAdmission(Admission):
 
 
 def encode_introductions(introductions: Sequence[Introduction]) -> bytes:
-    """Encode introductions as the bytes that travel."""
     return msgspec.msgpack.encode(tuple(introductions))

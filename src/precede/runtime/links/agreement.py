@@ -68,14 +68,10 @@ class Agreement:
         return STAMP.pack(self._digest, self._clock() // SECOND & 0xFFFFFFFF)
 
     def encoded(self) -> bytes:
-        """Encode this member's terms as the bytes that travel."""
         return msgspec.msgpack.encode((self._name, self._terms))
 
     def heard(self, sender: NodeId, stamp: bytes) -> bool:
-        """Compare the stamp of a beacon with ours, and warn if the clocks are too far apart.
-
-        Return True if the terms differ and the sender should be told ours, which happens at most five times.
-        """
+        """Compare the stamp of a beacon with ours. True if the sender should be told our terms (five times)."""
         digest, seconds = STAMP.unpack(stamp)
         self._compare_clocks(sender, seconds)
         if digest == self._digest or self._told[sender] >= _TELLINGS:

@@ -97,10 +97,7 @@ class Authors:
                     msgspec.structs.force_setattr(holder, "signature", signature)
 
     def check(self, items: list[Written]) -> str | None:
-        """Check the signatures of messages.
-
-        Return why one is not accepted (`unsigned`, `unknown_author`, `forged`), or None if all are.
-        """
+        """Return why a message is not accepted (`unsigned`, `unknown_author`, `forged`), or None if all are."""
         for item in items:
             carried = (item.message if item.holder is None else item.holder).signature
             if not carried:
@@ -161,7 +158,6 @@ def public_of(identity: bytes) -> bytes:
 
 
 def _remember(cache: OrderedDict[bytes, bytes], content: bytes, signature: bytes) -> None:
-    """Add a signature to a cache, which drops its oldest entry when it is full."""
     cache[content] = signature
     if len(cache) > _MOST_REMEMBERED:
         cache.popitem(last=False)

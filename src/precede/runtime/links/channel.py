@@ -31,8 +31,7 @@ _REPEATED_ACKS: Final = 3
 
 
 class Queued:
-    """A packet in a channel: its pieces, how many were sent, the last one's number (0: not all sent), its
-    key."""
+    """A packet in a channel: its pieces, how many were sent, the last one's number (or 0), its key."""
 
     __slots__ = ("key", "last", "pieces", "sent")
 
@@ -58,7 +57,6 @@ class HeldPackets:
         return True
 
     def take(self, node: NodeId) -> deque[Queued]:
-        """Remove and return the packets for a neighbour, in order."""
         return self._packets.pop(node, deque())
 
 
@@ -238,5 +236,4 @@ class Channel:
 
     @property
     def queued(self) -> int:
-        """How many pieces wait to be sent or acknowledged."""
         return self._queued + len(self._unacknowledged_pieces)

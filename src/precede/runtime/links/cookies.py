@@ -45,10 +45,7 @@ class Cookies:
         return any(hmac.compare_digest(cookie, self._make(where, at)) for at in (now, now - VALID_S))
 
     def seal(self, keys: GroupKeys, where: Where, bound_to: bytes, now: float) -> bytes:
-        """Make a cookie for an address. Return a nonce and the sealed cookie.
-
-        Only members can open it. It is bound to `bound_to`, the mac of the handshake.
-        """
+        """Make a cookie for an address: a nonce, and the cookie sealed for members. `bound_to`: a handshake."""
         nonce = os.urandom(16)
         return nonce + _box(keys, nonce).encrypt(bytes(12), self._make(where, now), bound_to)
 

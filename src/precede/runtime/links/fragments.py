@@ -49,7 +49,6 @@ class Fragments:
 
     @staticmethod
     def most(largest: int) -> int:
-        """Return the size of the largest packet that fits into pieces of `largest` bytes."""
         return max(0, largest - HEADER_BYTES) * _MOST_PIECES
 
     def join(self, piece: bytes, sender: NodeId) -> bytes | None:

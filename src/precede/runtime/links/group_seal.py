@@ -51,7 +51,6 @@ class GroupSeal:
         self.rekey(keys)
 
     def rekey(self, keys: list[GroupKeys]) -> None:
-        """Use these keys from now on, newest first."""
         self._keys = keys
         self._cipher = ChaCha20Poly1305(_key_of(keys[0], self._salt))
         self._known.clear()

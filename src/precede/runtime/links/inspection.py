@@ -49,7 +49,6 @@ class Inspection:
             self._authors.accept(effects)
 
     def outgoing(self, packet: Packet) -> None:
-        """Sign this member's own messages in a packet that is about to be encoded."""
         if self._authors is not None:
             self._authors.sign(packet)
 
@@ -66,15 +65,10 @@ class Inspection:
             self._waiting.arrived(message)
 
     def discarded(self, id: MessageId) -> None:
-        """Stop counting a discarded message as waiting."""
         self._waiting.done(id)
 
     def incoming(self, packet: Packet, size: int, now: Instant, accepted: int) -> str | None:
-        """Check a packet of `size` bytes. Return the reason to drop it, or None.
-
-        `accepted` is the number of this node's last message. The first number that is accepted of a stream is
-        remembered.
-        """
+        """Return why a packet of `size` bytes is dropped, or None; `accepted` is this node's last number."""
         items = list(packet.written())
         for item in items:
             reason = self._implausible(item, size, now, accepted)
@@ -124,7 +118,6 @@ class Inspection:
 
 
 def _remember(numbers: OrderedDict[tuple[NodeId, int], int], stream: tuple[NodeId, int], number: int) -> None:
-    """Set a stream's number, and forget the oldest stream above the bound."""
     numbers[stream] = number
     if len(numbers) > _MOST_STREAMS:
         numbers.popitem(last=False)

@@ -41,7 +41,6 @@ class Introduction(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def id(self) -> bytes:
-        """The member's id: a hash of the key that signs."""
         return member_id(self.signing)
 
     def is_genuine(self, group: str) -> bool:
@@ -70,24 +69,17 @@ class Identity:
 
     @classmethod
     def shared(cls, group: str, name: str) -> Identity:
-        """Return the identity of a member in a group without a roster.
-
-        Everybody can derive it from the name: there, the group key alone proves membership.
-        """
+        """Return the identity of a member in a group without a roster: everybody can derive it."""
         return cls(blake2b(name.encode(), key=blake2b(group.encode()).digest(), digest_size=32).digest())
 
     def introduce(self, group: str, name: str) -> Introduction:
-        """Return this member's signed introduction to a group."""
         signing, link = self.signing.public, public_bytes(self.link)
         signature = self.signing.sign(_signed_bytes(group, name, signing, link, self.version))
         return Introduction(name, signing, link, self.version, signature)
 
 
 class Directory:
-    """The introductions that were accepted, by number. Counts the refused ones by reason.
-
-    `roster` is None in a group whose members trust everybody who holds the group key.
-    """
+    """The accepted introductions by number, and counts of refused ones; without a `roster`, any key will do."""
 
     def __init__(
         self,
@@ -117,15 +109,12 @@ class Directory:
         return self._digest
 
     def find(self, number: NodeId) -> Introduction | None:
-        """Return the introduction of the member with this number, or None."""
         return self._members.get(number)
 
     def with_hint(self, hint: bytes) -> list[NodeId]:
-        """Return the members whose ids begin with these four bytes."""
         return self._by_hint.get(hint, [])
 
     def everybody(self) -> list[Introduction]:
-        """Return every accepted introduction, this member's own first."""
         return list(self._members.values())
 
     def accept(self, introduction: Introduction) -> NodeId | None:
@@ -192,7 +181,6 @@ def _digest_of(introduction: Introduction) -> int:
 
 
 def member_id(signing: bytes) -> bytes:
-    """Return the id of the member that signs with this public key."""
     return blake2b(signing, digest_size=ID_BYTES).digest()
 
 

@@ -35,7 +35,6 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 def new_key() -> bytes:
-    """Draw a fresh secret for a group or an identity."""
     return os.urandom(KEY_BYTES)
 
 
@@ -96,7 +95,6 @@ def _entries(path: Path) -> list[tuple[bytes, bool]]:
 
 
 def make_identity(path: Path) -> bytes:
-    """Make a file with a member's secret seed and return the public key."""
     seed = os.urandom(SEED_BYTES)
     _write_new(path, _IDENTITY_HEAD + seed.hex() + "\n", "an identity is made once")
     return public_of(seed)
@@ -185,11 +183,7 @@ def fingerprint(key: bytes) -> str:
 
 
 def _lines(path: Path, forbidden: int, why: str) -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines of a file without comments and blank lines.
-
-    The file's permissions are checked on the open descriptor, so the file that is checked is the file that is
-    read.
-    """
+    """Yield numbered lines of a file without comments; permissions are checked on the open descriptor."""
     try:
         with open_regular(path) as file:
             status = os.fstat(file.fileno())

@@ -28,16 +28,13 @@ class Neighbour:
         self.channel = channel
 
     def count_interval(self) -> None:
-        """Count a beacon interval."""
         self.silent += 1
         self.unproven += 1
 
     @property
     def is_gone(self) -> bool:
-        """Whether nothing was heard for too many intervals."""
         return self.silent > QUIET_BEACONS or self.unproven > UNPROVEN_BEACONS
 
     @property
     def must_prove(self) -> bool:
-        """Whether it should be asked for an authentic frame."""
         return self.unproven >= PING_AFTER

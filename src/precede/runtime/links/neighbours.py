@@ -119,7 +119,6 @@ class Links:
         return sum(map(len, pieces))
 
     def cancel(self, key: Key) -> None:
-        """Take back a keyed packet that still waits."""
         for near in self._near.values():
             near.channel.cancel(key)
 
@@ -331,7 +330,6 @@ class Links:
         self._greet(where)
 
     def close(self, node: NodeId) -> None:
-        """Close the link to a node."""
         self._opened.pop(node, None)
         if node in self._near:
             self._forget(node)
@@ -353,11 +351,9 @@ class Links:
 
     @property
     def largest_packet(self) -> int:
-        """The most bytes that a packet can have."""
         return self._fragments.most(self._room) - 1
 
     def neighbours(self) -> list[NodeId]:
-        """Return the nodes whose links are up, in ascending order."""
         return sorted(self._near)
 
     def dropped(self) -> dict[str, int]:

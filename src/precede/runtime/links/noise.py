@@ -120,12 +120,10 @@ class Handshake:
 
     @property
     def finished(self) -> bool:
-        """True when every message of the pattern has been written or read."""
         return self._place == len(self._pattern.messages)
 
     @property
     def my_turn(self) -> bool:
-        """True if this side writes the next message."""
         return not self.finished and (self._place % 2 == 0) == self._initiator
 
     @property
@@ -233,7 +231,6 @@ class Handshake:
 
 
 def public_bytes(private: X25519PrivateKey) -> bytes:
-    """Return the public key of a private key, as it travels."""
     return private.public_key().public_bytes_raw()
 
 

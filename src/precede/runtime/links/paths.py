@@ -49,10 +49,7 @@ class Paths:
             self._budgets.popitem(last=False)
 
     def may_send(self, where: Where, size: int) -> bool:
-        """Return whether `size` bytes may go to an address. If so, they are spent from its budget.
-
-        Only an unproven address has a budget.
-        """
+        """May `size` bytes go to an address? They are spent from its budget, if it is unproven."""
         if where in self._proven:
             return True
         budget = self._budgets.get(where, 0)
@@ -70,10 +67,7 @@ class Paths:
             self._proven.popitem(last=False)
 
     def challenge(self, peer: NodeId, old: Where, new: Where, now: float) -> list[tuple[Where, bytes]]:
-        """Begin to challenge both addresses of a member whose frame came from a new one.
-
-        Return the challenges to send; none while earlier challenges of this member are open.
-        """
+        """Return challenges for both addresses of a member that moves, unless earlier ones are open."""
         move = self._moves.get(peer)
         if move is not None and now - move.began < CHALLENGE_EXPIRES_S:
             return []
@@ -93,10 +87,7 @@ class Paths:
         return None
 
     def due(self, peer: NodeId, now: float) -> Where | None:
-        """Return the new address if it has answered and the old one's time to answer is over; else None.
-
-        The challenges end with that, or when they expire.
-        """
+        """Return the new address once it has answered and the old one has not in time."""
         move = self._moves.get(peer)
         if move is None or now - move.began <= OLD_PATH_ANSWERS_WITHIN_S:
             return None

@@ -17,7 +17,6 @@ class ReplayWindow:
         self._bits = 0
 
     def seen(self, counter: int) -> bool:
-        """Return whether a counter was seen, or is too old to tell."""
         behind = self._highest - counter
         return behind >= 0 and (behind >= WINDOW or bool(self._bits >> behind & 1))
 

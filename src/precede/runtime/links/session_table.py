@@ -41,13 +41,11 @@ class Session:
         self.answer = b""
 
     def agree(self, ciphers: tuple[Cipher, Cipher]) -> None:
-        """Set the ciphers for sending and receiving, which the handshake produced."""
         self.sending, self.receiving = ciphers
 
 
 class Attempt:
-    """A handshake that this member began and that is not answered yet. `frame` is message 1, repeated
-    unchanged."""
+    """A handshake that this member began, not answered yet. `frame` is message 1, repeated unchanged."""
 
     def __init__(
         self, peer: NodeId, boot: int, index: int, where: Where, handshake: Handshake, now: float
@@ -96,21 +94,17 @@ class SessionTable:
         self._by_index: dict[int, Session | Attempt] = {}
 
     def peer(self, number: NodeId) -> PeerSessions:
-        """Return the entry of a peer. A new peer gets an empty one."""
         return self.peers.setdefault(number, PeerSessions())
 
     def current(self, number: NodeId) -> Session | None:
-        """Return the session to send in to a peer, or None."""
         peer = self.peers.get(number)
         return None if peer is None else peer.current()
 
     def session(self, index: int) -> Session | None:
-        """Return the session that the index in a frame names, or None."""
         session = self._by_index.get(index)
         return session if isinstance(session, Session) else None
 
     def attempt(self, index: int) -> Attempt | None:
-        """Return the handshake under way that the index in a frame names, or None."""
         session = self._by_index.get(index)
         return session if isinstance(session, Attempt) else None
 
@@ -130,7 +124,6 @@ class SessionTable:
         self._by_index[attempt.index] = attempt
 
     def end_attempt(self, peer: PeerSessions) -> None:
-        """Remove a handshake that this member began, answered or not."""
         if peer.attempt is not None:
             self._by_index.pop(peer.attempt.index, None)
             peer.attempt = None
@@ -165,7 +158,6 @@ class SessionTable:
         return fresh
 
     def end(self, peer: PeerSessions, session: Session) -> None:
-        """Remove a session."""
         peer.sessions.remove(session)
         self._by_index.pop(session.mine, None)
 

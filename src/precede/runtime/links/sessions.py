@@ -100,7 +100,6 @@ class Sessions:
                 self._table.forget(number)
 
     def forget(self, peer: NodeId) -> None:
-        """End every session with a member."""
         self._table.forget(peer)
 
     # -- out -------------------------------------------------------------------------------------------------
@@ -115,7 +114,6 @@ class Sessions:
         return self._seal_for_all.seal(data)
 
     def current(self, peer: NodeId) -> Session | None:
-        """Return the session that frames to a member go through, or None."""
         return self._table.current(peer)
 
     def ping(self, peer: NodeId) -> None:
@@ -283,10 +281,7 @@ class Sessions:
         return True
 
     def _repeat_answer(self, peer: PeerSessions, ephemeral: bytes, where: Where) -> None:
-        """Repeat the answer to a repeated message 1 if it comes from its first address.
-
-        Elsewhere it may be a replay: count and drop it.
-        """
+        """Repeat the answer to a repeated message 1, but not to another address: that may be a replay."""
         session = self._table.session(peer.ephemerals[ephemeral])
         if session is not None and not session.confirmed and session.where == where:
             self._transmit(session.answer, where)

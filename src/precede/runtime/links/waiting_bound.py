@@ -46,11 +46,7 @@ class WaitingBound:
                 del self._streams[stream]
 
     def is_full_for(self, message: Message, last_delivered: int) -> bool:
-        """Return whether a message must be dropped because too many bytes wait.
-
-        `last_delivered` is the number of the last message delivered in its stream. The next number is never
-        dropped.
-        """
+        """Must a message be dropped because too many bytes wait? Never the next one after `last_delivered`."""
         id = message.id
         size = len(message.payload) + MESSAGE_OVERHEAD_BYTES
         source_bytes = self._per_source.get(id.source, 0) + size

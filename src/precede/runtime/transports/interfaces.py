@@ -45,10 +45,7 @@ def lan_interfaces(host: str) -> list[Interface]:
 
 
 def _all_up() -> list[Interface]:
-    """Return every interface that is up, has an address and can multicast (or is loopback).
-
-    Elsewhere than on Linux, return the one that the system chooses.
-    """
+    """Return every multicast interface that is up, and loopback; not on Linux, the system's choice."""
     if not sys.platform.startswith("linux"):
         return [SYSTEM_CHOICE]
     found = []

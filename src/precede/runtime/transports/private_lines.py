@@ -79,10 +79,7 @@ class PrivateLines:
 
 
 def share_port(endpoint: socket.socket) -> bool:
-    """Let private lines bind to the port of this socket. Return False if the system does not sort by sender.
-
-    Call it after `bind`: before, the system could choose a port that another process shares.
-    """
+    """Let private lines bind to this bound socket's port. False if the system does not sort by sender."""
     if not sys.platform.startswith("linux"):
         return False
     endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

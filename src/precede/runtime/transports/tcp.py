@@ -140,11 +140,7 @@ class TcpTransport(Transport):
     # -- what connections report ---------------------------------------------------------------------------
 
     def opened(self, connection: _Connection) -> int | None:
-        """Register a connection, report its link as up, and return its number.
-
-        If there are too many connections, the oldest one without a member is closed. If all have members, the
-        new one is refused with None.
-        """
+        """Register a connection and return its number. If there are too many, close one without a member."""
         if len(self._connections) >= _MOST_CONNECTIONS:
             if not self._strangers:
                 return None
@@ -156,7 +152,6 @@ class TcpTransport(Transport):
         return self._number
 
     def closed(self, number: int) -> None:
-        """Forget a connection that is closed, and report its link as down."""
         self._trust(number)
         if self._connections.pop(number, None) is not None:
             self.on_link(number, False)
@@ -181,13 +176,11 @@ class TcpTransport(Transport):
             handle.cancel()
 
     def _remove(self, number: int) -> None:
-        """Forget a connection, and close it without waiting for the other end."""
         connection = self._connections[number]
         self.closed(number)
         connection.abort()
 
     def heard(self, frame: bytes, number: int) -> None:
-        """Handle a frame that was received on a connection."""
         assert self._on_frame is not None
         self._on_frame(frame, number)
 
@@ -239,6 +232,5 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once and drop unsent data."""
         if self._transport is not None:
             self._transport.abort()

@@ -69,10 +69,7 @@ class UdpEndpoint:
         asyncio.get_running_loop().add_reader(receiver, self._read, receiver)
 
     def join_on(self, interfaces: Sequence[Interface]) -> None:
-        """Join the group on interfaces that are new, and forget interfaces that are gone.
-
-        An interface on which the group cannot be joined is tried again next time.
-        """
+        """Join the group on new interfaces, forget those that are gone, and try failed ones again next time."""
         self._joined = {index: None for index in self._joined if index in {each.number for each in interfaces}}
         for each in interfaces:
             if each.number not in self._joined and self.reaches(each):
@@ -90,17 +87,14 @@ class UdpEndpoint:
         self._group_socket.setsockopt(level, option, group + value)
 
     def reaches(self, interface: Interface) -> bool:
-        """Return whether the interface has an address of this family."""
         return interface.ipv6 if self.family == socket.AF_INET6 else interface.ipv4 is not None
 
     @property
     def joined(self) -> int:
-        """On how many interfaces the group is joined."""
         return len(self._joined)
 
     @property
     def address(self) -> Address:
-        """The address that the first socket is bound to."""
         host, port = self._socket.getsockname()[:2]
         return str(host), int(port)
 
@@ -115,10 +109,7 @@ class UdpEndpoint:
                 self._unsent.append((frame, where))
 
     def _take(self, frame: bytes, where: Place) -> bool:
-        """Give a frame to the system. Return False if it has no room now.
-
-        A frame that it refuses otherwise is lost: the address cannot be reached, and missing beacons report it.
-        """
+        """Give a frame to the system. False if it has no room now; a frame that it refuses is lost."""
         try:
             self._socket.sendto(frame, where)
         except BlockingIOError:
