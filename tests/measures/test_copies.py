@@ -13,7 +13,10 @@ from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.measuring import measure_folder, measured_part
 from precede.experiments.run import Run, carry_out, carry_out_into
-from precede.measures import Energy, EventMeasures, Window, measure_events, measure_gauges
+from precede.measures.energy import Energy
+from precede.measures.events import EventMeasures, measure_events
+from precede.measures.gauges import measure_gauges
+from precede.measures.messages import Window
 from precede.measures.one_stats import one_stats
 
 CHAIN = [["0", "1", "1s", "2s"], ["1", "2", "3s", "4s"], ["1", "3", "5s", "6s"]]

@@ -9,8 +9,9 @@ import pytest
 
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
-from precede.measures import Window, measure_events
 from precede.measures.delivery import hops_of
+from precede.measures.events import measure_events
+from precede.measures.messages import Window
 
 
 def measured(

@@ -15,14 +15,10 @@ from hypothesis import strategies as st
 
 from precede.core.errors import BadInput
 from precede.eventlog.schema import event_schema, gauge_schema
-from precede.measures import (
-    Window,
-    confidence_interval,
-    measure_events,
-    measure_run,
-    student_quantile,
-    summarise,
-)
+from precede.measures.events import measure_events
+from precede.measures.messages import Window
+from precede.measures.runs import measure_run
+from precede.measures.statistics import confidence_interval, student_quantile, summarise
 
 
 def row(node, kind, at, message=None, **more):

@@ -9,7 +9,7 @@ import pytest
 
 from precede.core.errors import BadInput
 from precede.lake.schemas import COMPARISONS, MEASURES
-from precede.measures import confidence_interval
+from precede.measures.statistics import confidence_interval
 from precede.pipeline.sweeps.compare import compare, missed
 from precede.reproduction.claims import read_claims
 

@@ -12,7 +12,10 @@ import pytest
 from precede.experiments.run import carry_out_into
 from precede.experiments.scenario import read_scenario
 from precede.lake.schemas import EVENTS, GAUGES, MEASURES, TABLES
-from precede.measures import EventMeasures, Window, confidence_interval, measure_events, measure_run
+from precede.measures.events import EventMeasures, measure_events
+from precede.measures.messages import Window
+from precede.measures.runs import measure_run
+from precede.measures.statistics import confidence_interval
 from precede.pipeline.sessions.frames import spark_schema
 from precede.pipeline.sweeps.groups import group_measures, group_rows
 from precede.pipeline.sweeps.measures import _Runs, measure

@@ -20,7 +20,8 @@ from precede.experiments.run import carry_out_into
 from precede.lake.integrity import find_damage
 from precede.lake.layout import Lake
 from precede.lake.schemas import TABLES
-from precede.measures import confidence_interval, measure_run
+from precede.measures.runs import measure_run
+from precede.measures.statistics import confidence_interval
 from precede.pipeline.sessions.frames import read_frame
 from precede.pipeline.sweeps import simulate
 from precede.pipeline.sweeps.marks import Marks, SweepOptions

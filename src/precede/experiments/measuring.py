@@ -17,7 +17,10 @@ from precede.core.instants import Instant
 from precede.experiments.keys import read_table
 from precede.experiments.run import RUN_FILE, Outcome, Run
 from precede.experiments.run_table import RunTable
-from precede.measures import Energy, Measures, Window, measure_run
+from precede.measures.energy import Energy
+from precede.measures.messages import Window
+from precede.measures.runs import measure_run
+from precede.measures.statistics import Measures
 
 
 class _Described(Struct):

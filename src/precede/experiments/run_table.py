@@ -10,7 +10,7 @@ from msgspec import Struct
 from precede.core.instants import Duration, parse_duration
 from precede.core.settings import nearest
 from precede.experiments.keys import duration, key
-from precede.measures import Energy
+from precede.measures.energy import Energy
 
 NEVER: Final[Duration] = 0
 """The interval of gauges that means: sizes are never sampled."""

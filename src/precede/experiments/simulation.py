@@ -15,7 +15,8 @@ from precede.experiments.frames import Library, as_frame
 from precede.experiments.measuring import Measured, measured_part
 from precede.experiments.run import carry_out
 from precede.experiments.scenario import read_scenario
-from precede.measures import Energy, measure_events
+from precede.measures.energy import Energy
+from precede.measures.events import measure_events
 from precede.protocols.options import written_options
 from precede.witness.verdict import Order, Verdict, read_order
 from precede.witness.verify import verify

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from precede.lake.columns import distinct_names, indices
 from precede.lake.layout import Lake
-from precede.measures import Window
+from precede.measures.messages import Window
 from precede.report.figures import Curve, Figure, Point
 from precede.report.packing import Ints, pack, planes
 from precede.report.units import unit_of

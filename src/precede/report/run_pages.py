@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from precede.lake.columns import indices
 from precede.lake.results import Results, Row
-from precede.measures import Window
+from precede.measures.messages import Window
 from precede.report.figures import Curve, Figure, Point, svg
 from precede.report.map_data import Stage, of_log, of_trace, page_map, script
 from precede.report.packing import Ints

@@ -17,7 +17,7 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.swarm.plan import ORDERINGS
 from precede.experiments.swarm.swarm import Tally, run_seed
-from precede.measures import measure_events
+from precede.measures.events import measure_events
 from precede.protocols import registry
 from precede.protocols.routing.copies import HelloPacket
 

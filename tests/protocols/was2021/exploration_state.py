@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from msgspec import Struct
-
-from precede.protocols.was2021.record import Record
+from msgspec import Struct, structs
 
 SKIPPED = ("random", "options", "durable", "draining", "without")
 
@@ -75,17 +73,18 @@ def canonical(value: Any, visited: dict[int, None] | None = None) -> Any:
     visited = {} if visited is None else visited
     if isinstance(value, (set, frozenset)):
         return tuple(sorted(map(repr, value)))
-    if isinstance(value, Struct):
+    if isinstance(value, Struct) and value.__struct_config__.frozen:
         return repr(value)
     if isinstance(value, (list, tuple)):
         return tuple(canonical(item, visited) for item in value)
-    if isinstance(value, Record):
-        return tuple(canonical(getattr(value, name), visited) for name in Record.__slots__)
-    if not isinstance(value, dict) and not hasattr(value, "__dict__"):
+    if not isinstance(value, dict | Struct) and not hasattr(value, "__dict__"):
         return value
     if id(value) in visited:
         return "visited"
     visited[id(value)] = None
-    items = value if isinstance(value, dict) else vars(value)
+    if isinstance(value, dict):
+        items = value
+    else:
+        items = structs.asdict(value) if isinstance(value, Struct) else vars(value)
     pairs = ((repr(key), item) for key, item in items.items() if key not in SKIPPED)
     return tuple((key, canonical(item, visited)) for key, item in sorted(pairs, key=lambda pair: pair[0]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import field
 from msgspec.structs import replace
 
 from precede.core.effects import RADIO, Deliver, Effect, Effects, Key, Persist, Send
@@ -198,7 +199,7 @@ class LiteralRegistrations(Registrations):
     """
 
     without: frozenset[str] = frozenset()
-    recovering: dict[NodeId, tuple[int, tuple[Message, ...]]]
+    recovering: dict[NodeId, tuple[int, tuple[Message, ...]]] = field(default_factory=dict)
 
     def is_outdated(self, host: NodeId, ses: int) -> bool:
         return "E11" not in self.without and super().is_outdated(host, ses)

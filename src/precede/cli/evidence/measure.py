@@ -32,9 +32,9 @@ def command(
     """
     from precede.core.errors import BadInput
     from precede.experiments.measuring import part_of_folder
-    from precede.measures import EventMeasures, measure_gauges
     from precede.measures.columns import batches_of
-    from precede.measures.events import COLUMNS
+    from precede.measures.events import COLUMNS, EventMeasures
+    from precede.measures.gauges import measure_gauges
     from precede.measures.one_stats import one_stats
     from precede.measures.statistics import distribution
 

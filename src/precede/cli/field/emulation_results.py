@@ -18,7 +18,7 @@ from precede.experiments.emulation.replay import Measured, put_together, run_aga
 from precede.experiments.run import Run
 from precede.lake.layout import Lake
 from precede.lake.results import Results
-from precede.measures import measure_events
+from precede.measures.events import measure_events
 from precede.report.emulation_pages import write_emulation
 from precede.runtime.emulation.transfers import read_transfers
 from precede.witness.verdict import Verdict, read_order

@@ -136,7 +136,7 @@ def _accumulated(lake: str, names: list[str], tally: Any) -> Any:
     total = Tally()
     for name, counted in count_worlds(Lake(lake), names).items():
         print(f"  {name}: {counted.line()}")
-        total.plus(counted)
+        total.add(counted)
     return total
 
 

@@ -8,7 +8,7 @@ and if each of its predecessors that the node has not delivered is due there too
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
 from msgspec import Struct
@@ -16,10 +16,7 @@ from msgspec import Struct
 from precede.core.instants import Duration, Instant
 from precede.experiments.run import Prepared
 from precede.experiments.swarm.plan import Plan
-from precede.experiments.swarm.swarm import events_of
-
-Process: TypeAlias = tuple[str, int]
-Message: TypeAlias = tuple[str, int, int]
+from precede.experiments.swarm.swarm import Message, Process, events_of, message_of, up_at_end
 
 _NEVER: Final = 1 << 62
 
@@ -47,13 +44,7 @@ def carried_missing(
     `spreading` is the longest time that all carried messages need to reach all nodes. `carried` are the
     messages that some node gives to every destination; without it, all that were carried when the world healed.
     """
-    world = prepared.world
-    names = prepared.built.names
-    running = {
-        (names[hosted.id], hosted.incarnation): hosted
-        for hosted in world.nodes
-        if hosted.up and not hosted.gone
-    }
+    running = up_at_end(prepared)
     facts = _read(plan, log, running)
     if carried is not None:
         facts.carried = sum(1 << place for message, place in facts.place.items() if message in carried)
@@ -110,7 +101,7 @@ def _read(plan: Plan, log: pa.Table, running: Mapping[Process, Any]) -> _Facts:
         if row["kind"] == "crashed":
             held[process] = held.get(process, 0) & ~_just_received(fresh, process, row["at_us"])
             continue
-        message = (row["message_source"], row["message_incarnation"], row["message_number"])
+        message = message_of(row)
         if row["kind"] == "broadcast":
             facts.place[message] = len(facts.place)
             facts.deadline.append(_NEVER if row["deadline_us"] is None else row["deadline_us"])

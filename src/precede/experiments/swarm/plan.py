@@ -7,7 +7,7 @@ and add checks of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from random import Random
 from typing import Any, Final
@@ -142,3 +142,27 @@ def draw_plan(protocol: str, seed: int, drawer: Drawer | None = None) -> Plan:
 def seconds_text(micros: int) -> str:
     """Write an instant or duration as a scenario does, in whole microseconds: `1500us`."""
     return f"{micros}us"
+
+
+WRONG_CLOCKS: Final[Mapping[str, Any]] = {"skew": "uniform(0, 30)", "drift_ppm": 200}
+
+
+def draw_script(random: Random, nodes: int, heal_at: Instant, messages: int) -> list[dict[str, Any]]:
+    """Draw so many broadcasts of random nodes before healing."""
+    births = sorted(random.randrange(heal_at) for _ in range(messages))
+    return [{"src": str(random.randrange(nodes)), "at": seconds_text(at)} for at in births]
+
+
+def draw_stall(random: Random, node: NodeId, heal_at: Instant) -> dict[str, Any]:
+    """Draw a time in which a node does nothing."""
+    at, duration = random.randrange(heal_at), random.randrange(heal_at)
+    return {"node": str(node), "at": seconds_text(at), "duration": seconds_text(duration)}
+
+
+def partition_of(start: Instant, end: Instant, inside: Iterable[NodeId]) -> dict[str, Any]:
+    """Return a partition that separates some nodes from all others."""
+    return {
+        "start": seconds_text(start),
+        "end": seconds_text(end),
+        "groups": [[str(node) for node in sorted(inside)]],
+    }

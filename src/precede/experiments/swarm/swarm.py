@@ -7,8 +7,8 @@ that is due is delivered, and every buffer that must drain is empty. An exceptio
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,11 +20,18 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Prepared, prepare
 from precede.experiments.swarm.plan import Drawer, Plan, draw_plan, find_drawer
 from precede.protocols.registry import Entry
+from precede.sim.hosted_node import HostedNode
 from precede.witness.verdict import read_order
 from precede.witness.verify import verify
 
 _INTEGRITY: Final = ("ghost", "before_broadcast", "not_addressed")
 _SHOWN: Final = 5
+_UNUSED: Final = ["run_id", "medium", "packet_bytes", "wire_bytes", "control_bytes", "control_entries"]
+
+Process: TypeAlias = tuple[str, int]
+"""A node's name and incarnation."""
+Message: TypeAlias = tuple[str, int, int]
+"""Source, incarnation and number of a message."""
 
 
 class WorldResult(Struct, frozen=True):
@@ -53,17 +60,9 @@ class Tally(Struct):
     undelivered: int = 0
     leaks: int = 0
 
-    def add(self, result: WorldResult) -> None:
-        """Count the findings of one more world."""
-        self.worlds += 1
-        self.violations += result.violations
-        self.duplicates += result.duplicates
-        self.undelivered += result.undelivered
-        self.leaks += result.leaks
-
-    def plus(self, other: Tally) -> None:
-        """Add the findings of other worlds."""
-        self.worlds += other.worlds
+    def add(self, other: WorldResult | Tally) -> None:
+        """Add the findings of one more world, or of others."""
+        self.worlds += other.worlds if isinstance(other, Tally) else 1
         self.violations += other.violations
         self.duplicates += other.duplicates
         self.undelivered += other.undelivered
@@ -143,34 +142,37 @@ def _safety(log: pa.Table, order: str) -> tuple[int, int, str, int]:
 
 def everything_missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
     """List messages that a running node did not deliver, though they were sent to it after it started."""
-    names = prepared.built.names
-    rows = events_of(log, "started", "broadcast", "delivered")
-    began: dict[tuple[str, int], int] = {}
-    sent: dict[tuple[str, int, int], tuple[int, list[str] | None]] = {}
-    delivered: dict[tuple[str, int], dict[tuple[str, int, int], None]] = {}
-    for row in rows:
+    began: dict[Process, int] = {}
+    sent: dict[Message, tuple[int, list[str] | None]] = {}
+    delivered: dict[Process, dict[Message, None]] = {}
+    for row in events_of(log, "started", "broadcast", "delivered"):
         process = (row["node"], row["incarnation"])
         if row["kind"] == "started":
             began.setdefault(process, row["at_us"])
             continue
-        message = (row["message_source"], row["message_incarnation"], row["message_number"])
+        message = message_of(row)
         if row["kind"] == "broadcast":
             sent[message] = (row["at_us"], row["destinations"])
         else:
             delivered.setdefault(process, {})[message] = None
-    up = [
-        (names[hosted.id], hosted.incarnation)
-        for hosted in prepared.world.nodes
-        if hosted.up and not hosted.gone
-    ]
     return [
         f"{node} never delivered {source}:{number}"
-        for node, incarnation in up
+        for node, incarnation in up_at_end(prepared)
         for (source, source_incarnation, number), (at, to) in sent.items()
         if at >= began[node, incarnation]
         and (to is None or node in to)
         and (source, source_incarnation, number) not in delivered.get((node, incarnation), {})
     ]
+
+
+def up_at_end(prepared: Prepared) -> dict[Process, HostedNode]:
+    """Return the nodes that are up at the end and have not left."""
+    names = prepared.built.names
+    return {
+        (names[hosted.id], hosted.incarnation): hosted
+        for hosted in prepared.world.nodes
+        if hosted.up and not hosted.gone
+    }
 
 
 def leaking(prepared: Prepared) -> list[str]:
@@ -186,26 +188,14 @@ def leaking(prepared: Prepared) -> list[str]:
 
 def events_of(log: pa.Table, *kinds: str) -> list[dict[str, Any]]:
     """Return the rows of some kinds as dictionaries, in the order of the log. For small logs."""
-    columns = [
-        "node",
-        "incarnation",
-        "step",
-        "at_us",
-        "clock_us",
-        "kind",
-        "message_source",
-        "message_incarnation",
-        "message_number",
-        "destinations",
-        "deadline_us",
-        "peer",
-        "packet_kind",
-        "reason",
-    ]
     assert all(kind in KINDS for kind in kinds)
     chosen = pc.is_in(log["kind"].cast(pa.string()), pa.array(kinds))
-    rows: list[dict[str, Any]] = log.select(columns).filter(chosen).to_pylist()
+    rows: list[dict[str, Any]] = log.drop_columns(_UNUSED).filter(chosen).to_pylist()
     return rows
+
+
+def message_of(row: Mapping[str, Any]) -> Message:
+    return row["message_source"], row["message_incarnation"], row["message_number"]
 
 
 def _lines(findings: dict[str, list[str]]) -> list[str]:

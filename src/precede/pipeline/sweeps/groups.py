@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from precede.lake.schemas import MEASURES
-from precede.measures import confidence_interval
+from precede.measures.statistics import confidence_interval
 from precede.pipeline.sessions.frames import spark_schema
 
 if TYPE_CHECKING:

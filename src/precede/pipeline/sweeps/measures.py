@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from precede.measures import EventMeasures, GaugeMeasures, Window
 from precede.measures.events import COLUMNS as EVENT_COLUMNS
+from precede.measures.events import EventMeasures
 from precede.measures.gauges import COLUMNS as GAUGE_COLUMNS
+from precede.measures.gauges import GaugeMeasures
+from precede.measures.messages import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

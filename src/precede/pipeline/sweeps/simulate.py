@@ -34,7 +34,8 @@ from precede.lake.commits import RUNS
 from precede.lake.compaction import compact
 from precede.lake.jobs import Job
 from precede.lake.layout import Lake
-from precede.measures import measure_events, measure_gauges
+from precede.measures.events import measure_events
+from precede.measures.gauges import measure_gauges
 from precede.pipeline.sessions.tasks import Progress, spread, task_facts
 from precede.pipeline.sweeps.deaths import Watched, watched
 from precede.pipeline.sweeps.marks import DecodedMarks, Marks, SweepOptions

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from precede.core.effects import Effect, SetTimer
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
@@ -17,28 +19,20 @@ from precede.protocols.cells.routes import Routes
 from precede.protocols.cells.rule import ProxyRule
 
 
-class CentralDiscard:
+class CentralDiscard(Struct, eq=False):
     """Sends hosts' acknowledgements to initial stations, and Delete for messages that began here.
 
     Both are collected for `batch_duration`. `acks` holds, for each initial station, the last of its messages
     that each host has acknowledged since the last batch. `stored` are the messages kept at this station.
     """
 
-    def __init__(
-        self,
-        node: NodeId,
-        rule: ProxyRule,
-        routes: Routes,
-        stored: dict[MessageKey, Any],
-        batch_duration: Duration,
-    ) -> None:
-        self.node = node
-        self.rule = rule
-        self.routes = routes
-        self.stored = stored
-        self.batch_duration = batch_duration
-        self.acks: dict[NodeId, dict[NodeId, int]] = {}
-        self.batching = False
+    node: NodeId
+    rule: ProxyRule
+    routes: Routes
+    stored: dict[MessageKey, Any]
+    batch_duration: Duration
+    acks: dict[NodeId, dict[NodeId, int]] = {}
+    batching: bool = False
 
     def advance(
         self, host: NodeId, record: ProxyRecord, delivered: Vector, now: Instant, effects: list[Effect]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.protocols.cells.packets import MessageKey, ProxyGetPacket, Vector
 
 
-class ProxyRecord:
+class ProxyRecord(Struct, eq=False):
     """One host at one station, which owns the record (`owner`) or waits for it.
 
     `ses` is the host's newest connection known here. `recd` is h_RECD: for each initial station, the last
@@ -19,16 +21,13 @@ class ProxyRecord:
     answered once this one owns the record.
     """
 
-    __slots__ = ("accepted", "order", "owner", "recd", "request", "sent_at", "ses")
-
-    def __init__(self, ses: int, order: Any) -> None:
-        self.ses = ses
-        self.owner = False
-        self.accepted = 0
-        self.recd: dict[NodeId, int] = {}
-        self.sent_at: dict[MessageKey, Instant | None] = {}
-        self.request: ProxyGetPacket | None = None
-        self.order = order
+    ses: int
+    order: Any
+    owner: bool = False
+    accepted: int = 0
+    recd: dict[NodeId, int] = {}
+    sent_at: dict[MessageKey, Instant | None] = {}
+    request: ProxyGetPacket | None = None
 
     def vector(self) -> Vector:
         """Return `recd` (h_RECD) as it is sent, ascending by initial station."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from precede.core.effects import CancelTimer, Effect, Key, Persist, SetTimer
 from precede.core.instants import SECOND, Instant
 from precede.core.messages import Message
@@ -36,7 +38,7 @@ _APPLY_EVERY: Final = SECOND
 _ATTEMPTS: Final = 4
 
 
-class Joining:
+class Joining(Struct, eq=False):
     """Applies for this node to be a source, and admits other nodes as their sponsor.
 
     `should_be_source`: this node is a source, or is to become one.
@@ -44,26 +46,17 @@ class Joining:
     `attempts`: how many streams it has applied for in this incarnation.
     """
 
-    def __init__(
-        self,
-        state: DriftState,
-        floods: Floods[Carried],
-        dummies: Dummies,
-        votes: Votes,
-        multicast: Multicast,
-        should_be_source: bool,
-    ) -> None:
-        self.should_be_source = should_be_source
-        self.resend: list[Message] = []
-        self.attempts = 0
-        self._state = state
-        self._floods = floods
-        self._dummies = dummies
-        self._votes = votes
-        self._multicast = multicast
-        self._applied: StreamId | None = None
-        self._sponsor: StreamId | None = None
-        self._requests = 0
+    _state: DriftState
+    _floods: Floods[Carried]
+    _dummies: Dummies
+    _votes: Votes
+    _multicast: Multicast
+    should_be_source: bool
+    resend: list[Message] = []
+    attempts: int = 0
+    _applied: StreamId | None = None
+    _sponsor: StreamId | None = None
+    _requests: int = 0
 
     # -- applying ----------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from precede.core.effects import Accept, Effect, Persist
 from precede.core.instants import Instant
 from precede.core.node import Saved, restore
@@ -15,24 +17,15 @@ from precede.protocols.drift2006.votes import Votes
 from precede.protocols.floods.reliable_floods import Floods
 
 
-class Restart:
+class Restart(Struct, eq=False):
     """Puts the parts of a node back to where they were: the same group, position, votes and promises."""
 
-    def __init__(
-        self,
-        state: DriftState,
-        floods: Floods[Carried],
-        votes: Votes,
-        multicast: Multicast,
-        joining: Joining,
-        views: Views,
-    ) -> None:
-        self._state = state
-        self._floods = floods
-        self._votes = votes
-        self._multicast = multicast
-        self._joining = joining
-        self._views = views
+    _state: DriftState
+    _floods: Floods[Carried]
+    _votes: Votes
+    _multicast: Multicast
+    _joining: Joining
+    _views: Views
 
     def restore_counters(self, store: Saved) -> None:
         """Restore the counters that outlive every group, so that no number is used twice."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from precede.core.effects import Effect, Key, Persist, SetTimer
 from precede.core.instants import Duration, Instant
 from precede.core.node import Saved, restore
@@ -26,7 +28,7 @@ from precede.protocols.drift2006.packets import (
     Propose,
     ViewRecord,
 )
-from precede.protocols.drift2006.state import DriftState
+from precede.protocols.drift2006.state import DriftState, View
 from precede.protocols.floods.reliable_floods import Floods
 from precede.protocols.floods.stream import StreamId
 
@@ -43,46 +45,37 @@ _PATIENCE: Final = 3
 """The leader asks missed sources this many times before it removes them: one may be alive and hard to reach."""
 
 
-class _Ballot:
+class _Ballot(Struct, eq=False):
     """A ballot that this node leads: the missed sources, promises, acceptances, and proposed view (`value`)."""
 
-    __slots__ = ("accepted", "attempts", "ballot", "missed", "promises", "value")
-
-    def __init__(self, ballot: Ballot, missed: tuple[StreamId, ...]) -> None:
-        self.ballot = ballot
-        self.missed = missed
-        self.promises: dict[StreamId, Promise] = {}
-        self.value: ViewRecord | None = None
-        self.accepted: dict[StreamId, None] = {}
-        self.attempts = 0
+    ballot: Ballot
+    missed: tuple[StreamId, ...]
+    promises: dict[StreamId, Promise] = {}
+    value: ViewRecord | None = None
+    accepted: dict[StreamId, None] = {}
+    attempts: int = 0
 
 
-class Votes:
+class Votes(Struct, eq=False):
     """This node's vote in the current view, and the ballot it leads, if any."""
 
-    def __init__(
-        self,
-        state: DriftState,
-        floods: Floods[Carried],
-        dummies: Dummies,
-        suspect_after: Duration,
-        vote_every: Duration,
-        install: InstallView,
-    ) -> None:
-        self._state = state
-        self._floods = floods
-        self._dummies = dummies
-        self._view = state.view
-        self._suspect_after = suspect_after
-        self._vote_every = vote_every
-        self._install = install
-        self._promised: Ballot | None = None
-        self._accepted: tuple[Ballot, ViewRecord] | None = None
-        self._leading: _Ballot | None = None
-        self._round = 0
-        self._led_at: Instant = 0
-        self._watching = False
-        self._suspected: dict[StreamId, None] = {}
+    _state: DriftState
+    _floods: Floods[Carried]
+    _dummies: Dummies
+    _suspect_after: Duration
+    _vote_every: Duration
+    _install: InstallView
+    _promised: Ballot | None = None
+    _accepted: tuple[Ballot, ViewRecord] | None = None
+    _leading: _Ballot | None = None
+    _round: int = 0
+    _led_at: Instant = 0
+    _watching: bool = False
+    _suspected: dict[StreamId, None] = {}
+
+    @property
+    def _view(self) -> View:
+        return self._state.view
 
     def begin_view(self) -> None:
         self._promised = None

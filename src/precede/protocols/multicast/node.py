@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, ClassVar, Final
 
+from msgspec import Struct
+
 from precede.core.effects import (
     NOTHING,
     RADIO,
@@ -53,24 +55,14 @@ AFTER_ALL_INCARNATIONS: Final = 1 << (63 - INCARNATION_SHIFT)
 """A number higher than every incarnation."""
 
 
-class _Held:
+class _Held(Struct, eq=False):
     """A message that waits, and an iterator over its needs (process, threshold) that were not checked yet."""
 
-    __slots__ = ("arrival", "needs", "packet", "since", "source")
-
-    def __init__(
-        self,
-        packet: MulticastPacket,
-        source: Process,
-        needs: Iterator[tuple[Process, int]],
-        arrival: int,
-        since: Instant,
-    ) -> None:
-        self.packet = packet
-        self.source = source
-        self.needs = needs
-        self.arrival = arrival
-        self.since = since
+    packet: MulticastPacket
+    source: Process
+    needs: Iterator[tuple[Process, int]]
+    arrival: int
+    since: Instant
 
 
 class MulticastNode(Node):

@@ -11,6 +11,8 @@ from typing import Annotated, ClassVar, Final, TypeAlias
 from msgspec import Meta
 from msgspec.structs import replace
 
+from msgspec import Struct
+
 from precede.core.identity import MessageId, NodeId
 from precede.core.messages import ControlOnlyPacket, Written
 from precede.protocols.layered.envelope import Envelope, EnvelopePacket
@@ -92,16 +94,13 @@ class Copy:
         return self.envelope.destinations is None or node in self.envelope.destinations
 
 
-class Contact:
+class Contact(Struct, eq=False):
     """A node in contact: the ids that it `has`, the copies that it `lacks`, and the one on its way to it."""
 
-    __slots__ = ("has", "in_flight", "lacks", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.has: dict[MessageId, None] | None = None
-        self.lacks: dict[MessageId, Copy] = {}
-        self.in_flight: Copy | None = None
+    number: int
+    has: dict[MessageId, None] | None = None
+    lacks: dict[MessageId, Copy] = {}
+    in_flight: Copy | None = None
 
     def learn(self, ids: Iterable[MessageId], held: Mapping[MessageId, Copy]) -> None:
         """The node has told in its hello which messages it has; `held` are those carried here."""

@@ -14,8 +14,6 @@ connection gets the token.
 Departures from the paper's pseudo-code carry their number in `papers/was2021/reading.md`.
 """
 
-from __future__ import annotations
-
 from precede.core.effects import Effect
 from precede.core.instants import Instant
 from precede.core.messages import Message
@@ -88,7 +86,7 @@ class NewStation:
     def _join(self, packet: ConnectPacket, now: Instant, effects: list[Effect]) -> None:
         """Register and confirm a new host, with every message kept here; end its registrations elsewhere."""
         hosts = self.registrations
-        record = Record(packet.host, packet.ses, self.buffer.low, packet.previous)
+        record = Record.of(packet, self.buffer.low)
         record.owner, record.first = True, packet.ses
         record.accepted = hosts.last_number(packet.host, packet.ses)
         hosts.records[packet.host] = record
@@ -106,7 +104,7 @@ class NewStation:
         """
         hosts = self.registrations
         if record is None:
-            record = Record(packet.host, packet.ses, self.buffer.low, packet.previous)
+            record = Record.of(packet, self.buffer.low)
             hosts.records[packet.host] = record
         elif packet.ses <= record.ses:
             return

@@ -7,7 +7,7 @@ from msgspec import Struct
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message
-from precede.protocols.was2021.packets import FirstRequestPacket, Previous
+from precede.protocols.was2021.packets import ConnectPacket, FirstRequestPacket, Previous
 
 
 class Attempt(Struct, frozen=True):
@@ -22,7 +22,7 @@ class Attempt(Struct, frozen=True):
     station: NodeId
 
 
-class Record:
+class Record(Struct, eq=False):
     """One host at one station, which owns the record (`owner`) or waits for the owner's Rsp2.
 
     In every record: `ses` is the host's newest connection known here, `previous` the stations that may have a
@@ -41,50 +41,31 @@ class Record:
     given when Rsp1 was sent.
     """
 
-    __slots__ = (
-        "accepted",
-        "asked_stations",
-        "attempts",
-        "base",
-        "began",
-        "boundary",
-        "denied",
-        "early",
-        "first",
-        "held",
-        "host",
-        "marks",
-        "next",
-        "owner",
-        "pending",
-        "pin",
-        "previous",
-        "private",
-        "private_at",
-        "ses",
-    )
+    host: NodeId
+    previous: Previous
+    ses: int
+    began: int
+    pin: int
+    next: int
+    base: int
+    owner: bool = False
+    first: int = 0
+    private: dict[int, Message] = {}
+    private_at: dict[int, Instant | None] = {}
+    marks: dict[int, None] = {}
+    held: set[int] = set()
+    accepted: int = 0
+    early: dict[int, Message] = {}
+    boundary: int = 0
+    attempts: dict[int, Attempt] = {}
+    pending: FirstRequestPacket | None = None
+    asked_stations: tuple[NodeId, ...] = ()
+    denied: set[NodeId] = set()
 
-    def __init__(self, host: NodeId, ses: int, pin: int, previous: Previous) -> None:
-        self.host = host
-        self.owner = False
-        self.ses = ses
-        self.began = ses
-        self.first = 0
-        self.previous = previous
-        self.pin = pin
-        self.next = pin
-        self.base = pin
-        self.private: dict[int, Message] = {}
-        self.private_at: dict[int, Instant | None] = {}
-        self.marks: dict[int, None] = {}
-        self.held: set[int] = set()
-        self.accepted = 0
-        self.early: dict[int, Message] = {}
-        self.boundary = 0
-        self.attempts: dict[int, Attempt] = {}
-        self.pending: FirstRequestPacket | None = None
-        self.asked_stations: tuple[NodeId, ...] = ()
-        self.denied: set[NodeId] = set()
+    @staticmethod
+    def of(packet: ConnectPacket, low: int) -> Record:
+        """Make the record of a host that connects; messages from the number `low` on are kept for it."""
+        return Record(packet.host, packet.previous, packet.ses, packet.ses, low, low, low)
 
     def need(self) -> int:
         """Return the lowest of the cell's numbers that must be kept for this host."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from precede.core.effects import Effect
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
@@ -14,7 +16,7 @@ from precede.protocols.was2021.silence import Silence
 from precede.protocols.was2021.transmission import Transmission
 
 
-class Registrations:
+class Registrations(Struct, eq=False):
     """The records of one station, and facts about hosts that outlive their records.
 
     `newest` is the largest connection number known of each host (E11), `numbers` the id of the last own message
@@ -23,23 +25,15 @@ class Registrations:
     without a record from another station: it misses no message broadcast after that.
     """
 
-    def __init__(
-        self,
-        node: NodeId,
-        records: dict[NodeId, Record],
-        routes: Routes,
-        transmission: Transmission,
-        silence: Silence,
-    ) -> None:
-        self.node = node
-        self.records = records
-        self.routes = routes
-        self.transmission = transmission
-        self.silence = silence
-        self.newest: dict[NodeId, int] = {}
-        self.numbers: dict[NodeId, MessageId] = {}
-        self.given_up: dict[NodeId, int] = {}
-        self.admitted: dict[NodeId, Instant] = {}
+    node: NodeId
+    records: dict[NodeId, Record]
+    routes: Routes
+    transmission: Transmission
+    silence: Silence
+    newest: dict[NodeId, int] = {}
+    numbers: dict[NodeId, MessageId] = {}
+    given_up: dict[NodeId, int] = {}
+    admitted: dict[NodeId, Instant] = {}
 
     def is_outdated(self, host: NodeId, ses: int) -> bool:
         """Has a newer connection of the host overtaken this one? Then it must not be registered (E11)."""

@@ -21,7 +21,8 @@ from precede.core.instants import SECOND, Duration
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out, prepare
 from precede.experiments.tables import read_toml
-from precede.measures import Window, measure_events
+from precede.measures.events import measure_events
+from precede.measures.messages import Window
 from precede.reproduction.judging import Sample
 from precede.reproduction.units import Finding, Unit, expand, finding_about, unit_of
 from precede.reproduction.was2021 import buffers

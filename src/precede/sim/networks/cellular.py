@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from precede.core.effects import RADIO, WIRED, Key, Send
 from precede.core.identity import NodeId
@@ -184,15 +184,12 @@ class Cellular(Network):
             self._transmit(wire)
 
 
-class _Wire:
+class _Wire(Struct, eq=False):
     """One direction of a wired link; packets arrive in order."""
 
-    __slots__ = ("busy", "delay", "last", "queue", "sender", "to")
-
-    def __init__(self, sender: NodeId, to: NodeId, delay: Callable[[], Duration]) -> None:
-        self.sender = sender
-        self.to = to
-        self.delay = delay
-        self.queue: deque[Send] = deque()
-        self.busy = False
-        self.last: Instant = 0
+    sender: NodeId
+    to: NodeId
+    delay: Callable[[], Duration]
+    queue: deque[Send] = field(default_factory=deque)
+    busy: bool = False
+    last: Instant = 0

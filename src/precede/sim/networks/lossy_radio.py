@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from precede.core.effects import RADIO, Key, Send
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
@@ -85,14 +87,11 @@ class LossyRadio(Radio):
         return path
 
 
-class _Path:
+class _Path(Struct, eq=False):
     """One direction between two nodes, with its own draws."""
 
-    __slots__ = ("chance", "delay", "last", "sender", "to")
-
-    def __init__(self, sender: NodeId, to: NodeId, delay: Callable[[], int], chance: Callable[[], int]) -> None:
-        self.sender = sender
-        self.to = to
-        self.delay = delay
-        self.chance = chance
-        self.last: Instant = 0
+    sender: NodeId
+    to: NodeId
+    delay: Callable[[], int]
+    chance: Callable[[], int]
+    last: Instant = 0

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from msgspec import Struct
+
 from precede.core.effects import Key, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import Instant
@@ -110,23 +112,12 @@ class FrameQueue:
         return iter(self._frames.values())
 
 
-class Airing:
+class Airing(Struct, eq=False):
     """One frame on the air."""
 
-    __slots__ = ("end", "place", "send", "sender", "start", "tries")
-
-    def __init__(
-        self,
-        sender: NodeId,
-        send: Send,
-        start: Instant,
-        end: Instant,
-        place: tuple[float, float],
-        tries: int,
-    ) -> None:
-        self.sender = sender
-        self.send = send
-        self.start = start
-        self.end = end
-        self.place = place
-        self.tries = tries
+    sender: NodeId
+    send: Send
+    start: Instant
+    end: Instant
+    place: tuple[float, float]
+    tries: int

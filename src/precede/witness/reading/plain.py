@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from precede.core.errors import BadInput
 from precede.core.natural_order import natural
 from precede.witness.history import (
@@ -44,16 +46,13 @@ Rows: TypeAlias = list[tuple[int, int, int, Key | None, int | None]]
 """The rows of a process: step, row in the file, kind, message, local time."""
 
 
-class Broadcast:
+class Broadcast(Struct, eq=False):
     """The broadcast row of a message: its row in the file, its process, and its deadline and destinations."""
 
-    __slots__ = ("deadline", "destinations", "process", "row")
-
-    def __init__(self, row: int, process: Process, deadline: int, destinations: frozenset[str] | None) -> None:
-        self.row = row
-        self.process = process
-        self.deadline = deadline
-        self.destinations = destinations
+    row: int
+    process: Process
+    deadline: int
+    destinations: frozenset[str] | None
 
 
 class Group:

@@ -17,7 +17,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, SECOND, Instant
 from precede.experiments.run import Prepared, Run
 from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
-from precede.experiments.swarm.swarm import events_of
+from precede.experiments.swarm.swarm import events_of, message_of
 from precede.protocols.was2021.host import WasHost
 from precede.protocols.was2021.station import WasStation
 
@@ -186,7 +186,7 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
     delivered: dict[tuple[str, int], dict[tuple[str, int, int], None]] = {}
     delivered_anywhere: dict[tuple[str, int, int], None] = {}
     for row in events_of(log, "broadcast", "delivered"):
-        message = (row["message_source"], row["message_incarnation"], row["message_number"])
+        message = message_of(row)
         if row["kind"] == "broadcast":
             sent[message] = row["at_us"]
         else:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from precede.core.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant, parse_duration
 from precede.experiments.run import Prepared, Run
 from precede.experiments.swarm.due import carried_missing
-from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
+from precede.experiments.swarm.plan import WRONG_CLOCKS, Drawer, Plan, draw_stall, seconds_text
 
 _LONGEST_LIFE: Final = 10 * MINUTE
 _LARGEST_SKEW: Final = "61s"
@@ -98,15 +98,9 @@ def _draw_faults(random: Random, nodes: int, heal_at: Instant, expires: bool) ->
             crash["keep"] = not expires or random.random() < 0.6
         faults["crashes"].append(crash)
     if random.random() < 0.2:
-        faults["stalls"].append(
-            {
-                "node": str(random.randrange(nodes)),
-                "at": seconds_text(random.randrange(heal_at)),
-                "duration": seconds_text(random.randrange(heal_at)),
-            }
-        )
+        faults["stalls"].append(draw_stall(random, random.randrange(nodes), heal_at))
     if random.random() < 0.5:
-        faults |= {"skew": "uniform(0, 30)", "drift_ppm": 200}
+        faults |= WRONG_CLOCKS
     return faults
 
 

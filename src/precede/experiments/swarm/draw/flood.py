@@ -12,9 +12,9 @@ in the order of the nodes that have everything. Each log is checked for causal o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -22,8 +22,16 @@ from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Instant
 from precede.experiments.run import Prepared, Run
 from precede.experiments.swarm.draw import founding
-from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
-from precede.experiments.swarm.swarm import events_of
+from precede.experiments.swarm.plan import (
+    WRONG_CLOCKS,
+    Drawer,
+    Plan,
+    draw_script,
+    draw_stall,
+    partition_of,
+    seconds_text,
+)
+from precede.experiments.swarm.swarm import Message, Process, events_of, message_of, up_at_end
 from precede.sim.networks.motion import connected, scattered_connected
 from precede.sim.randomness import Generators
 from precede.witness.verify import verify
@@ -56,7 +64,7 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
     crashes = faults.draw_crashes() if crashing else []
     run = Run(
         world=world,
-        workload=_draw_workload(random, nodes, heal_at),
+        workload=draw_workload(random, nodes, heal_at),
         faults={"crashes": crashes, "stalls": faults.draw_stalls(), **faults.draw_clocks()},
         protocol=protocol,
         options=_draw_options(protocol, random, crashing, sources),
@@ -97,14 +105,10 @@ def _draw_motion(random: Random) -> dict[str, Any]:
     return motion
 
 
-def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
+def draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
     """Draw who broadcasts when, and how often nodes reply to deliveries."""
-    script = [
-        {"src": str(random.randrange(nodes)), "at": seconds_text(at)}
-        for at in sorted(random.randrange(heal_at) for _ in range(random.choice((3, 10, 40))))
-    ]
     return {
-        "script": script,
+        "script": draw_script(random, nodes, heal_at, random.choice((3, 10, 40))),
         "until": seconds_text(heal_at),
         "size": 20,
         "replies": random.choice((0.0, 0.3, 0.8)) / nodes,
@@ -187,13 +191,7 @@ class _Faults:
         for _ in range(random.choice((0, 0, 1, 2)) if self._victims and self._may_separate() else 0):
             start = random.randrange(self._heal_at)
             inside = random.sample(self._victims, random.randint(1, min(len(self._victims), self._nodes - 1)))
-            partitions.append(
-                {
-                    "start": seconds_text(start),
-                    "end": seconds_text(start + random.randrange(self._heal_at)),
-                    "groups": [[str(node) for node in sorted(inside)]],
-                }
-            )
+            partitions.append(partition_of(start, start + random.randrange(self._heal_at), inside))
         return {"partitions": partitions} if partitions else {}
 
     def _may_separate(self) -> bool:
@@ -238,44 +236,33 @@ class _Faults:
         """Draw times in which a victim does nothing."""
         random = self._random
         return [
-            {
-                "node": str(random.choice(self._victims)),
-                "at": seconds_text(random.randrange(self._heal_at)),
-                "duration": seconds_text(random.randrange(self._heal_at)),
-            }
+            draw_stall(random, random.choice(self._victims), self._heal_at)
             for _ in range(random.choice((0, 0, 1)) if self._victims and self._may_separate() else 0)
         ]
 
-    def draw_clocks(self) -> dict[str, Any]:
-        return {"skew": "uniform(0, 30)", "drift_ppm": 200} if self._random.random() < 0.3 else {}
-
-
-_Process: TypeAlias = tuple[str, int]
-"""A node's name and incarnation."""
-
-_MessageKey: TypeAlias = tuple[str, int, int]
-"""Source, incarnation and number of a message."""
+    def draw_clocks(self) -> Mapping[str, Any]:
+        return WRONG_CLOCKS if self._random.random() < 0.3 else {}
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
     """Describe the required deliveries that the log lacks."""
     if founding.is_founding(plan):
         return founding.missing(prepared, log)
-    sequences: dict[_Process, list[_MessageKey]] = {}
-    started_at: dict[_Process, int] = {}
-    broadcasts: dict[_MessageKey, None] = {}
+    sequences: dict[Process, list[Message]] = {}
+    started_at: dict[Process, int] = {}
+    broadcasts: dict[Message, None] = {}
     for row in events_of(log, "started", "broadcast", "delivered"):
         process = (row["node"], row["incarnation"])
         if row["kind"] == "started":
             started_at.setdefault(process, row["at_us"])
             sequences.setdefault(process, [])
             continue
-        message = (row["message_source"], row["message_incarnation"], row["message_number"])
+        message = message_of(row)
         if row["kind"] == "broadcast":
             broadcasts[message] = None
         else:
             sequences[process].append(message)
-    up = _up_at_end(prepared)
+    up = up_at_end(prepared)
     delivered = {message for sequence in sequences.values() for message in sequence}
     due = [message for message in broadcasts if message in delivered or (message[0], message[1]) in up]
     founders = [process for process in up if started_at[process] == 0 and process[1] == 0]
@@ -287,7 +274,7 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 
 
 def _missed_by_latecomers(
-    sequences: dict[_Process, list[_MessageKey]], founders: list[_Process], up: dict[_Process, None]
+    sequences: dict[Process, list[Message]], founders: list[Process], up: Iterable[Process]
 ) -> list[str]:
     """Describe messages that a latecomer missed after its first; the founder with most deliveries is right."""
     lacking = []
@@ -301,16 +288,6 @@ def _missed_by_latecomers(
         tail = reference[places[sequence[0]] :]
         lacking += [f"latecomer {process[0]}'{process[1]} missed {m[0]}:{m[2]}" for m in tail if m not in own]
     return lacking
-
-
-def _up_at_end(prepared: Prepared) -> dict[_Process, None]:
-    """Return the nodes that are up at the end, with their incarnations."""
-    names = prepared.built.names
-    return {
-        (names[hosted.id], hosted.incarnation): None
-        for hosted in prepared.world.nodes
-        if hosted.up and not hosted.gone
-    }
 
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:

@@ -10,22 +10,20 @@ message that was accepted; nobody is in a group that no quorum founded.
 from __future__ import annotations
 
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
 
-from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Instant
 from precede.experiments.run import Prepared, Run
-from precede.experiments.swarm.plan import Plan, seconds_text
-from precede.experiments.swarm.swarm import events_of
+from precede.experiments.swarm.plan import Plan, draw_script, seconds_text
+from precede.experiments.swarm.swarm import Process, events_of, up_at_end
 from precede.witness.verify import verify
 
 FIRST_SEED: Final = 1_000_000_000
 """From this seed on, worlds of DRIFT are drawn by this module. Lower seeds draw the worlds of `flood`."""
 
 _SETTLE: Final = 120 * SECOND
-_Process: TypeAlias = tuple[str, int]
 
 
 def is_founding(plan: Plan) -> bool:
@@ -104,8 +102,7 @@ def _draw_crashes(random: Random, nodes: int, heal_at: Instant, durable: bool) -
 
 def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
     """Draw broadcasts before healing, many of which are refused, and one per node a minute or more after it."""
-    times = [random.randrange(heal_at) for _ in range(random.choice((5, 20, 40)))]
-    early = [{"src": str(random.randrange(nodes)), "at": seconds_text(at)} for at in sorted(times)]
+    early = draw_script(random, nodes, heal_at, random.choice((5, 20, 40)))
     late = [{"src": str(node), "at": seconds_text(heal_at + (60 + node) * SECOND)} for node in range(nodes)]
     return {"script": early + late, "size": 20}
 
@@ -116,9 +113,9 @@ def missing(prepared: Prepared, log: pa.Table) -> list[str]:
     They must deliver what any node delivered, and what a node that is up at the end broadcast. A line also says
     if some node could not broadcast after healing.
     """
-    sequences: dict[_Process, list[str]] = {}
+    sequences: dict[Process, list[str]] = {}
     broadcasts: list[str] = []
-    up = _up_at_end(prepared)
+    up = up_at_end(prepared)
     delivered: dict[str, None] = {}
     for row in events_of(log, "broadcast", "delivered"):
         source = (row["message_source"], row["message_incarnation"])
@@ -143,7 +140,7 @@ def missing(prepared: Prepared, log: pa.Table) -> list[str]:
 
 def checks(prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
     """Check that there is one group, that a quorum founded it, and that founders with state agree."""
-    kept = [name for name, incarnation in _up_at_end(prepared) if incarnation == 0]
+    kept = [name for name, incarnation in up_at_end(prepared) if incarnation == 0]
     violations = []
     verdict = verify(log, "total", members=kept) if kept else None
     if verdict is not None and verdict.verdict == "violated":
@@ -158,8 +155,3 @@ def checks(prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
     if len(groups) > 1:
         violations.append(f"{len(groups)} groups at the end")
     return {"violations": violations}
-
-
-def _up_at_end(prepared: Prepared) -> dict[_Process, None]:
-    names: dict[NodeId, str] = dict(enumerate(prepared.built.names))
-    return {(names[hosted.id], hosted.incarnation): None for hosted in prepared.world.nodes if hosted.up}

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from precede.core.instants import SECOND, Instant
 from precede.experiments.run import Prepared, Run
 from precede.experiments.swarm.draw import contacts as draw_contacts
+from precede.experiments.swarm.draw import flood as draw_flood
 from precede.experiments.swarm.draw import point_to_point as draw_point_to_point
-from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
+from precede.experiments.swarm.plan import Drawer, Plan, partition_of, seconds_text
 from precede.experiments.swarm.swarm import everything_missing
 from precede.sim.randomness import Generators
 from precede.witness.verify import verify
@@ -71,16 +72,7 @@ def _draw_flood(protocol: str, seed: int, random: Random) -> Plan:
     founders = nodes - (random.choice((0, 0, 1, 2)) if nodes > 3 else 0)
     run = Run(
         world=_draw_field(random, nodes, founders, heal_at),
-        workload={
-            "script": [
-                {"src": str(random.randrange(nodes)), "at": seconds_text(at)}
-                for at in sorted(random.randrange(heal_at) for _ in range(random.choice((3, 10, 40))))
-            ],
-            "until": seconds_text(heal_at),
-            "size": 20,
-            "replies": random.choice((0.0, 0.3, 0.8)) / nodes,
-            "reply_after": random.choice(("constant(0)", "exponential(0.05)")),
-        },
+        workload=draw_flood.draw_workload(random, nodes, heal_at),
         faults=draw_point_to_point.draw_faults(random, nodes, heal_at),
         protocol=protocol,
         options={
@@ -120,10 +112,8 @@ def _draw_field(random: Random, nodes: int, founders: int, heal_at: Instant) -> 
     partitions = []
     for _ in range(random.choice((0, 0, 1, 2)) if nodes > 1 else 0):
         start = random.randrange(heal_at)
-        inside = sorted(random.sample(range(nodes), random.randint(1, nodes - 1)))
-        end = start + random.randrange(heal_at)
-        groups = [[str(node) for node in inside]]
-        partitions.append({"start": seconds_text(start), "end": seconds_text(end), "groups": groups})
+        inside = random.sample(range(nodes), random.randint(1, nodes - 1))
+        partitions.append(partition_of(start, start + random.randrange(heal_at), inside))
     return world | ({"partitions": partitions} if partitions else {})
 
 

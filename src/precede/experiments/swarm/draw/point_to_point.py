@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from precede.core.instants import MILLISECOND, SECOND, Instant
 from precede.experiments.run import Run
-from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
+from precede.experiments.swarm.plan import WRONG_CLOCKS, Drawer, Plan, draw_stall, partition_of, seconds_text
 from precede.protocols import registry
 
 _DELAYS: Final = (
@@ -51,14 +51,8 @@ def _draw_world(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
     partitions = []
     for _ in range(random.choice((0, 0, 1, 2))):
         start = random.randrange(heal_at)
-        inside = sorted(random.sample(range(nodes), random.randint(1, nodes)))
-        partitions.append(
-            {
-                "start": seconds_text(start),
-                "end": seconds_text(start + random.randrange(heal_at)),
-                "groups": [[str(node) for node in inside]],
-            }
-        )
+        inside = random.sample(range(nodes), random.randint(1, nodes))
+        partitions.append(partition_of(start, start + random.randrange(heal_at), inside))
     return world | ({"partitions": partitions} if partitions else {})
 
 
@@ -93,15 +87,9 @@ def draw_faults(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
             crash["restart"] = seconds_text(at + random.randrange(1, heal_at))
         faults["crashes"].append(crash)
     for _ in range(random.choice((0, 0, 1))):
-        faults["stalls"].append(
-            {
-                "node": str(random.randrange(nodes)),
-                "at": seconds_text(random.randrange(heal_at)),
-                "duration": seconds_text(random.randrange(heal_at)),
-            }
-        )
+        faults["stalls"].append(draw_stall(random, random.randrange(nodes), heal_at))
     if random.random() < 0.3:
-        faults |= {"skew": "uniform(0, 30)", "drift_ppm": 200}
+        faults |= WRONG_CLOCKS
     return faults
 
 

@@ -86,7 +86,7 @@ def carriers_by_rule(
         if row["at_us"] >= heal_at:
             break
         process, kind = (row["node"], row["incarnation"]), row["kind"]
-        message = (row["message_source"], row["message_incarnation"], row["message_number"])
+        message = message_of(row)
         if kind == "packet_received":
             senders[process] = row["peer"]
         elif kind == "crashed":  # a crash may lose what arrived at the same instant

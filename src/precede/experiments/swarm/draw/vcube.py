@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, SECOND, Duration, Instant, parse_duration
 from precede.experiments.run import Prepared, Run
-from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
+from precede.experiments.swarm.plan import Drawer, Plan, draw_script, seconds_text
 from precede.experiments.swarm.swarm import events_of
 from precede.protocols.vcube2018.diagnosis import DiagnosedVCubeNode
 from precede.sim.randomness import Generators
@@ -126,9 +126,8 @@ def _draw_options(random: Random) -> dict[str, Any]:
 
 def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, Any]:
     """Draw broadcasts and, often, replies: a reply depends on the message it answers."""
-    births = sorted(random.randrange(heal_at) for _ in range(nodes * random.choice((1, 2, 4))))
     return {
-        "script": [{"src": str(random.randrange(nodes)), "at": seconds_text(at)} for at in births],
+        "script": draw_script(random, nodes, heal_at, nodes * random.choice((1, 2, 4))),
         "until": seconds_text(heal_at),
         "size": random.choice((5, 50)),
         "replies": random.choice((0.0, 0.3, 0.7)) / nodes,

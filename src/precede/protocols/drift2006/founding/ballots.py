@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from precede.core.effects import Effect, Persist
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
@@ -53,17 +55,14 @@ _PATIENCE: Final = 3
 _ATTEMPTS: Final = 8
 
 
-class _Leading:
+class _Leading(Struct, eq=False):
     """A ballot that this founder leads: the promises and acceptances by founder, and the proposed record."""
 
-    __slots__ = ("accepted", "attempts", "ballot", "promises", "record")
-
-    def __init__(self, ballot: Ballot) -> None:
-        self.ballot = ballot
-        self.attempts = 0
-        self.promises: dict[NodeId, FoundingPromise] = {}
-        self.record: ViewRecord | None = None
-        self.accepted: dict[NodeId, None] = {}
+    ballot: Ballot
+    attempts: int = 0
+    promises: dict[NodeId, FoundingPromise] = {}
+    record: ViewRecord | None = None
+    accepted: dict[NodeId, None] = {}
 
 
 class Ballots:

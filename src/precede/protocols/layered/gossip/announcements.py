@@ -28,19 +28,6 @@ _LOSS_COUNTS_FOR: Final = 10 * SECOND
 class Announcements:
     """The timer of a node's digests: it fires at the instant to send, and at the end of the interval."""
 
-    __slots__ = (
-        "_announced",
-        "_busy",
-        "_ends",
-        "_equal",
-        "_fresh",
-        "_interval",
-        "_longest",
-        "_lost_at",
-        "_random",
-        "_shortest",
-    )
-
     def __init__(self, shortest: Duration, longest: Duration, random: Random) -> None:
         self._shortest = shortest
         self._longest = max(longest, shortest)

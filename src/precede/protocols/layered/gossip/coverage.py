@@ -27,8 +27,6 @@ class Coverage:
     relayed, the nodes that have heard it.
     """
 
-    __slots__ = ("_has_links", "_heard", "_linked", "_lists", "_me", "_own", "_repeats", "_version", "relays")
-
     def __init__(self, me: NodeId) -> None:
         self._me = me
         self._has_links = False  # does the driver report links?

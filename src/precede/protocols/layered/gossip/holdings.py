@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, final
 
+from msgspec import Struct, field
+
 from precede.core.identity import MessageId
 from precede.core.instants import MILLISECOND, SECOND, Instant
 from precede.protocols.layered.gossip.ranges import Ranges, StreamId, StreamRanges, is_in, pairs
@@ -26,7 +28,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 @final
-class Holdings:
+class Holdings(Struct, eq=False):
     """Records which messages a node holds, and which it knows and therefore does not request.
 
     `carried`: the held messages by id, with their position in the order of reception. `hash`: a hash of their
@@ -35,28 +37,15 @@ class Holdings:
     for ever, so streams of which nothing is held may be forgotten.
     """
 
-    __slots__ = (
-        "_changed",
-        "_expired",
-        "_held",
-        "_known",
-        "_lately",
-        "_may_forget",
-        "_serial",
-        "carried",
-        "hash",
-    )
-
-    def __init__(self, may_forget: bool) -> None:
-        self.carried: dict[MessageId, tuple[int, ParsedEnvelope]] = {}
-        self.hash = 0
-        self._held: dict[StreamId, Ranges] = {}
-        self._known: dict[StreamId, Ranges] = {}
-        self._changed: dict[StreamId, Instant] = {}
-        self._lately: deque[tuple[Instant, MessageId]] = deque()
-        self._expired: deque[MessageId] = deque()
-        self._may_forget = may_forget
-        self._serial = 0
+    _may_forget: bool
+    carried: dict[MessageId, tuple[int, ParsedEnvelope]] = {}
+    hash: int = 0
+    _held: dict[StreamId, Ranges] = {}
+    _known: dict[StreamId, Ranges] = {}
+    _changed: dict[StreamId, Instant] = {}
+    _lately: deque[tuple[Instant, MessageId]] = field(default_factory=deque)
+    _expired: deque[MessageId] = field(default_factory=deque)
+    _serial: int = 0
 
     def add(self, parsed: ParsedEnvelope, now: Instant) -> None:
         """Record that a message is held from now on."""
