@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 import msgspec
 import pyarrow.parquet as pq
@@ -22,17 +21,10 @@ from precede.core.errors import BadInput
 from precede.lake.integrity import check_file, check_log, is_table, missing_files, table_files
 from precede.lake.logs import local_log
 from precede.lake.storage import is_url
-from precede.pipeline.judging.answers import answer_of, combine
-from precede.pipeline.judging.buckets import (
-    BROADCASTS,
-    DEADLINES,
-    JUDGED_DDL,
-    WORTH_NUMBA,
-    JudgeBuckets,
-    knowing,
-)
+from precede.pipeline.judging.answers import combine
+from precede.pipeline.judging.buckets import JUDGED_DDL, JudgeBuckets, knowing
 from precede.pipeline.judging.frames import quoted, shuffle
-from precede.pipeline.judging.lake_tables import BY, find_table, judge_table
+from precede.pipeline.judging.lake_tables import BY, ROWS_A_TASK, find_table, judge_files, judge_table
 from precede.pipeline.judging.one_order import judge_one_order
 from precede.pipeline.judging.packing import BLOB_DDL, Packer, PackFiles, divide
 from precede.pipeline.judging.query import Query, settle_query
@@ -48,13 +40,6 @@ from precede.witness.verify import verify as verify_log
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ROWS_A_TASK: Final = 1_000_000
-"""The rows that one task verifies, about a second of work.
-
-Small logs get a task for each file, up to `_FEW_TASKS`.
-"""
-
-_FEW_TASKS: Final = 64
 HUGE_ROWS: Final = 20_000_000
 """The rows from which one order is verified by many tasks: one task would need more than 1 GiB.
 
@@ -96,7 +81,8 @@ def verify_path(
     if left and (not layout.by or (layout.row_order and not _whole_orders(left, layout.by))):
         return _in_one_task(session, path, order, options)
     if left and _whole_orders(left, layout.by):
-        answers += _judge_pieces(session, left, query)
+        files = [_PlainFile(piece, query.by, pq.read_metadata(piece.path).num_rows) for piece in left]
+        answers += judge_files(session, "verify", files, query)
     elif left:
         answers += _judge_shuffled(session, path, left, query, layout)
     return combine(answers, layout.by)
@@ -160,7 +146,7 @@ def _judge_shuffled(
     Tasks read row groups and pack them; Spark moves the packed rows. If only some buckets have broadcasts or
     deadlines, all are judged again, with that knowledge.
     """
-    units = divide(pieces, _ROWS_A_TASK)
+    units = divide(pieces, ROWS_A_TASK)
     rows = sum(unit.rows for unit in units)
     buckets = max(cores(session), rows // _ROWS_A_BUCKET + 1)
     names = layout.names_to_read()
@@ -242,72 +228,18 @@ def _only_value(statistics: Any) -> Any:
     return statistics.min if statistics.min == statistics.max else None
 
 
-def _judge_pieces(session: SparkSession, pieces: Sequence[Piece], query: Query) -> list[dict[str, Any]]:
-    """Verify files of whole orders on Spark and return an answer for each order.
+class _PlainFile(NamedTuple):
+    """A file of whole orders outside of a lake, or of another program in it."""
 
-    If only some files have broadcasts or deadlines, the others are judged again, with that knowledge.
-    """
-    answers = _spread_pieces(session, pieces, query)
-    whole = knowing(query, [answer for some in answers for answer in some])
-    if whole != query:
-        again = [index for index, some in enumerate(answers) if _ignorant(whole, some)]
-        second = _spread_pieces(session, [pieces[index] for index in again], whole)
-        for index, some in zip(again, second, strict=True):
-            answers[index] = some
-    return [answer for some in answers for answer in some]
+    piece: Piece
+    by: Sequence[str]
+    rows: int
 
-
-def _ignorant(query: Query, answers: Sequence[dict[str, Any]]) -> bool:
-    """Do answers about a file lack knowledge of broadcasts or deadlines in other files?"""
-    first = answers[0]
-    return (query.broadcasts_elsewhere and not first[BROADCASTS]) or (
-        query.deadlines_elsewhere and not first[DEADLINES]
-    )
-
-
-def _spread_pieces(session: SparkSession, pieces: Sequence[Piece], query: Query) -> list[list[dict[str, Any]]]:
-    """Verify files in Spark tasks, several files in each. Returns the answers for each file, in their order."""
-    rows = {piece.path: _row_count(piece) for piece in pieces}
-    count = min(len(pieces), max(_FEW_TASKS, sum(rows.values()) // _ROWS_A_TASK + 1))
-    largest_first = sorted(pieces, key=lambda piece: -rows[piece.path])
-    shares = [largest_first[number::count] for number in range(count)]
-    what = f"verify: {len(pieces):,} files, {sum(rows.values()):,} rows"
-    answers = spread(session, what, _Files(shares, query), count)
-    by_path = {piece.path: answer for piece, answer in zip(chain(*shares), chain(*answers), strict=True)}
-    return [by_path[piece.path] for piece in pieces]
-
-
-def _row_count(piece: Piece) -> int:
-    return int(pq.read_metadata(piece.path).num_rows)
-
-
-class _Files:
-    """Verifies files, divided into shares. `spread` calls it with the number of a share, each in a task.
-
-    A call returns for each file of the share one answer for each order. Raises Damaged if a file is not what
-    its commit record says.
-    """
-
-    def __init__(self, shares: Sequence[Sequence[Piece]], query: Query) -> None:
-        self.shares, self.query = shares, query
-
-    def __call__(self, number: int) -> list[list[dict[str, Any]]]:
-        logs = [parquet_log([piece]) for piece in self.shares[number]]
-        large = sum(log.expected for log in logs) >= WORTH_NUMBA
-        return [self._judge(log, large) for log in logs]
-
-    def _judge(self, log: ParquetLog, large: bool) -> list[dict[str, Any]]:
-        piece = log.files[0].piece
-        check_file(piece.path.absolute())
-        log.large = large
-        rows = _orders_of(piece, self.query.by)
-        assert rows is not None
-        verdicts, facts = self.query.judge_each(log, rows)
-        seen = {BROADCASTS: not facts.deliveries_only, DEADLINES: facts.has_deadline}
-        return [
-            {**answer_of(verdict, verdict.rows), "group": list(key), **seen}
-            for key, verdict in verdicts.items()
-        ]
+    def open(self) -> tuple[ParquetLog, dict[tuple[str, ...], int]]:
+        check_file(self.piece.path.absolute())
+        orders = _orders_of(self.piece, self.by)
+        assert orders is not None
+        return parquet_log([self.piece]), orders
 
 
 def _in_one_task(session: SparkSession, path: str, order: Order | None, options: VerifyOptions) -> Verdict:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import pyarrow.parquet as pq
 
@@ -21,14 +21,19 @@ from precede.pipeline.judging.buckets import BROADCASTS, DEADLINES, WORTH_NUMBA,
 from precede.pipeline.judging.query import Query
 from precede.pipeline.sessions.tasks import spread
 from precede.witness.reading.partitions import Piece
-from precede.witness.reading.tables import parquet_log
+from precede.witness.reading.tables import ParquetLog, parquet_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EVENTS: Final = "events"
 BY: Final = ("run_id",)
-_ROWS_A_TASK: Final = 1_000_000
+ROWS_A_TASK: Final = 1_000_000
+"""The rows that one task verifies, about a second of work.
+
+Small logs get a task for each file, up to `_FEW_TASKS`.
+"""
+
 _FEW_TASKS: Final = 64
 
 
@@ -57,40 +62,71 @@ def find_table(log: str) -> LakeTable | None:
 
 
 def judge_table(session: SparkSession, table: LakeTable, query: Query) -> list[dict[str, Any]]:
-    """Verify every run of a table, again if only some files have broadcasts or deadlines."""
-    rows = sum(file.rows for file in table.files)
-    count = min(len(table.files), max(_FEW_TASKS, rows // _ROWS_A_TASK + 1))
-    largest_first = sorted(table.files, key=lambda file: (-file.rows, file.path))
+    """Verify every run of a table and return an answer for each."""
+    files = [_LakeFile(table.location, file) for file in table.files]
+    return judge_files(session, f"verify {table.location}/{EVENTS}", files, query)
+
+
+class OrderFile(Protocol):
+    """A file of whole orders, as it is sent to a task."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in the file."""
+
+    def open(self) -> tuple[ParquetLog, dict[tuple[str, ...], int]]:
+        """Return the file as a log, with the rows of each order in it. Raises Damaged if it was altered."""
+
+
+class _LakeFile(NamedTuple):
+    location: str
+    file: CommittedFile
+
+    @property
+    def rows(self) -> int:
+        return self.file.rows
+
+    def open(self) -> tuple[ParquetLog, dict[tuple[str, ...], int]]:
+        path = verified(Storage(self.location), self.file)
+        units = self.file.units.items()
+        orders: dict[tuple[str, ...], int] = {(unit,): span.rows for unit, span in units if span.rows}
+        return parquet_log([Piece(path)], f"{self.location}/{self.file.path}"), orders
+
+
+def judge_files(
+    session: SparkSession, what: str, files: Sequence[OrderFile], query: Query
+) -> list[dict[str, Any]]:
+    """Verify files of whole orders in tasks, several files in each, and return an answer for each order.
+
+    If only some files have broadcasts or deadlines, all are judged again, with that knowledge.
+    """
+    rows = sum(file.rows for file in files)
+    count = min(len(files), max(_FEW_TASKS, rows // ROWS_A_TASK + 1))
+    largest_first = sorted(files, key=lambda file: -file.rows)
     shares = [largest_first[number::count] for number in range(count)]
-    what = f"verify {table.location}/{EVENTS}: {len(table.files):,} files, {rows:,} rows"
     while True:
-        answers = list(chain(*spread(session, what, _Files(table.location, shares, query), count)))
+        described = f"{what}: {len(files):,} files, {rows:,} rows"
+        answers = list(chain(*spread(session, described, _Shares(shares, query), count)))
         whole = knowing(query, answers)
         if whole == query:
             return answers
         query = whole
 
 
-class _Files:
-    """Verifies files of a lake. `spread` calls it with the number of a share of the files, each in a task.
+class _Shares:
+    """Verifies files. `spread` calls it with the number of a share of them, each in a task."""
 
-    A call returns an answer for each run. Raises Damaged if a file is not what its commit record says.
-    """
-
-    def __init__(self, location: str, shares: Sequence[Sequence[CommittedFile]], query: Query) -> None:
-        self.location, self.shares, self.query = location, shares, query
+    def __init__(self, shares: Sequence[Sequence[OrderFile]], query: Query) -> None:
+        self.shares, self.query = shares, query
 
     def __call__(self, number: int) -> list[dict[str, Any]]:
         large = sum(file.rows for file in self.shares[number]) >= WORTH_NUMBA
         return [answer for file in self.shares[number] for answer in self._judge(file, large)]
 
-    def _judge(self, file: CommittedFile, large: bool) -> list[dict[str, Any]]:
-        log = parquet_log([Piece(verified(Storage(self.location), file))], f"{self.location}/{file.path}")
+    def _judge(self, file: OrderFile, large: bool) -> list[dict[str, Any]]:
+        log, orders = file.open()
         log.large = large
-        rows: dict[tuple[str, ...], int] = {
-            (unit,): span.rows for unit, span in file.units.items() if span.rows
-        }
-        verdicts, facts = self.query.judge_each(log, rows)
+        verdicts, facts = self.query.judge_each(log, orders)
         seen = {BROADCASTS: not facts.deliveries_only, DEADLINES: facts.has_deadline}
         return [
             {**answer_of(verdict, verdict.rows), "group": list(key), **seen}
