@@ -1,7 +1,5 @@
 """Progress on a terminal, silence in a pipe."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Helpers for modules that run compiled with mypyc (`make compile`) or as plain Python."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 

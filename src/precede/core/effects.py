@@ -4,8 +4,6 @@ Effects are cheap immutable values; `core.dispatch` carries them out. A node may
 of one list; only a `Persist` directly followed by a `Deliver` is one atomic step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 

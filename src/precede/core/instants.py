@@ -1,7 +1,5 @@
 """Time in whole microseconds, and written durations: `250ms`, `20s`, `20min`, `2h`."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Final, TypeAlias
 

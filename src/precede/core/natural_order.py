@@ -1,7 +1,5 @@
 """The order in which people sort names: `n2` before `n10`."""
 
-from __future__ import annotations
-
 import re
 
 

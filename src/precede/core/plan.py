@@ -3,8 +3,6 @@
 A simulation writes a plan; an emulation puts real nodes through it. Instants are world time and start at 0.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Named random generators: each is derived from a seed and a name, so one seed is one world."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 from random import Random
 

@@ -4,8 +4,6 @@ Protocol options (`precede.protocols.options`) and the tables of a scenario file
 are such structs. This module reads the declarations and converts the values that people write.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches

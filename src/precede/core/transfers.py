@@ -4,8 +4,6 @@ Each end of a link records its own side, by a clock that all ends share. A chann
 its link is up, so the n-th packet sent after a link came up is the n-th that is received from it.
 """
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """An event log as a folder of segments, readable while the run goes on (docs/reference/formats.md)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

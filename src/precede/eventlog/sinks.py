@@ -1,7 +1,5 @@
 """Sinks for blocks of rows: Parquet files, Arrow tables in memory, or none."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Final

@@ -4,8 +4,6 @@ The run that `scenario.toml` describes has the same id as the original. `README.
 digest that their result must have.
 """
 
-from __future__ import annotations
-
 import platform
 import shutil
 from collections.abc import Mapping

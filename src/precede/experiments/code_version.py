@@ -5,8 +5,6 @@ another release are never taken for current. Between releases the source changes
 affect no run: results of other source of the same release stay current, and are marked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """The `[faults]` table of a scenario: crashes, stalls, and clocks that are wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any
 

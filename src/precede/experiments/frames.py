@@ -1,7 +1,5 @@
 """Results as data frames of the library that the caller uses."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa

@@ -16,8 +16,6 @@
 The id of a run is a hash of its description: a run that two sweeps describe is the same run.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product

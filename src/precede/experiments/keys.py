@@ -12,8 +12,6 @@ Unlike a protocol's option, a key may have no default: then it must be written. 
 file, line, key and cause.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path

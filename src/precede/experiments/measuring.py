@@ -4,8 +4,6 @@ Messages that are broadcast in the warm-up, or in the cool-down before the end o
 measured. The end is the world time when the run ended.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

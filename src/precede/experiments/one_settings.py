@@ -5,8 +5,6 @@ The router becomes a dissemination, the message generator a workload. Every sett
 named, as `key = value`; those that only concern The ONE itself (reports, its window, its time step) are not.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Modules of the user: `--protocol module:ENTRY` finds them in the working directory."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

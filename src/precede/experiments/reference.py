@@ -3,8 +3,6 @@
 `python -m precede.experiments.reference docs/reference/scenario.md` replaces all from the first table on.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

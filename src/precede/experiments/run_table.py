@@ -1,7 +1,5 @@
 """The `[run]` table of a scenario: the protocol and its options, the seed, the end, and what is logged."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 

@@ -1,7 +1,5 @@
 """Scenario files (docs/reference/scenario.md): from a name, a TOML file or a trace in the lake to a `Run`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """The tables of a scenario file as they are written: their values, and where in the file each key stands."""
 
-from __future__ import annotations
-
 import csv
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """The `[workload]` table of a scenario: which messages the applications send, and when."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path

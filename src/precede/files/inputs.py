@@ -3,8 +3,6 @@
 All limits count bytes and lines that were really read. What the header of an archive declares is not used.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import stat

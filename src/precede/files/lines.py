@@ -4,8 +4,6 @@ Raises `BadInput` for a line over a mebibyte, for a binary file, and for an arch
 much when unpacked. Undecodable bytes inside a text are replaced.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Files and folders that only their owner can read, whatever the umask is."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import BinaryIO

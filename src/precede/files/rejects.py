@@ -4,8 +4,6 @@ A *row* is one line of data in a file: not blank, not a comment, not a header. E
 kept or as rejected; a reject has the file, the line and the reason.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field

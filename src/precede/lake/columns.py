@@ -1,7 +1,5 @@
 """Columns of node names as numbers: the sorted names, and each row's index among them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

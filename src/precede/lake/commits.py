@@ -10,8 +10,6 @@ record with the highest generation, then the one with the greatest digest, so al
 generation is one more than the highest it saw when it began.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple

@@ -5,8 +5,6 @@ wins. The new record appears before the old ones are removed; a reader that lose
 the records again. So compaction may run beside any other job.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ copied to this machine first, and the copy is compared and read. A file without 
 another program, or by a job that was killed; the name of a job's file has a `~`, and such a file is not read.
 """
 
-from __future__ import annotations
-
 import atexit
 import hashlib
 import secrets

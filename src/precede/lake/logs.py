@@ -4,8 +4,6 @@ A log at a URL is copied to a temporary folder while it is read. Files of a lake
 commit records; files that no record names are left out.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The results of a lake as a report reads them: the rows of the small tables, in memory."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias

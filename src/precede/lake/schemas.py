@@ -1,7 +1,5 @@
 """The eleven tables of the lake, declared once, for Arrow, Spark and docs/reference/tables.md."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """The tables of a lake for SQL engines: declarations with comments, and views with timestamps and intervals."""
 
-from __future__ import annotations
-
 from precede.eventlog.schema import FILE_VERSION
 from precede.lake.schemas import TABLES, Table
 

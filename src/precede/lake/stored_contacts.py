@@ -5,8 +5,6 @@ of movement becomes the unit `NAME` of `segments`; `precede contacts` computes i
 the unit `NAME@50m`. Segments also tell when each node is present.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -4,8 +4,6 @@ Version 1 stored the names of events and gauges as dictionaries, so that Polars 
 refused to join them with the same names in other tables. From version 2 on a column has one type everywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 from typing import TypeVar

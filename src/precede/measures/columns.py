@@ -4,8 +4,6 @@ Names may be dictionary-encoded, as this project writes them, or plain strings. 
 of appearance and hold for the whole log, although every batch has its own dictionary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias

@@ -9,8 +9,6 @@ With a window, transfers are counted if they happen in it, and relayed copies ar
 messages and the other copies that were received in it: a row of a packet does not name its messages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -7,8 +7,6 @@ an age of at most T, so these measures together are the distribution function of
 deliveries. A message at a node has made one *hop* more than at the node that sent it the first copy.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

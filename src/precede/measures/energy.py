@@ -4,8 +4,6 @@ The default is a Bluetooth LE radio of 16 mW (5.4 mA at 3 V) that scans a tenth 
 8 µs (1 Mbit/s). Connection set-up, the processor and wired links cost nothing in this model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -9,8 +9,6 @@ transmission is one packet, however many nodes receive it.
 Receptions and deliveries take 40 bytes each, received packets with messages 16; other packets take none.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The sizes of registries and buffers of one run, from its gauges (docs/reference/formats.md)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -6,8 +6,6 @@ Nobody answers here, so the lines about responses are empty. `started` and `abor
 were sent to all neighbours at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import isnan, nan
 from typing import Final

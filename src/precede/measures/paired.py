@@ -5,8 +5,6 @@ test is Student's t of the differences. Its p values are corrected by Holm's met
 answer one question, so the probability of any false "better" among them stays below the level.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

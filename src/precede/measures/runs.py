@@ -1,7 +1,5 @@
 """All measures of a run's directory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from precede.measures.energy import Energy

@@ -4,8 +4,6 @@ Written with numpy and `math` alone, because a run must be measurable without sc
 linearly between the two nearest ranks, as numpy does by default.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias

@@ -1,7 +1,5 @@
 """`Around`: a node that wraps another node, to observe or change what that does."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar

@@ -8,8 +8,6 @@ A field's type says how the option is written: `bool`, `int`, `float`, `str`, a 
 duration (whole microseconds, written `20s`). The default of `X | None` is None, which is written `none`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 

@@ -4,8 +4,6 @@ An `Outbox` keeps each packet until every addressee has acknowledged its message
 others at growing intervals. A node owns one, passes it its timers, and returns the effects it appends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, TypeAlias
 

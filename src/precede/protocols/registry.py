@@ -6,8 +6,6 @@ name `module:ENTRY` finds either in a module that can be imported. A module is i
 looked up: importing the registry stays cheap.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Axes of a figure: from values to coordinates, and the values at which ticks stand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Paired differences on the page of a sweep: is A better than B, where, and by how much."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from precede.lake.results import Row

@@ -1,7 +1,5 @@
 """The pages of an emulation: real nodes compared with simulations of the same scenario, and a page for each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final

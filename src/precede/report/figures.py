@@ -11,8 +11,6 @@ SVG attributes, so that a page's style sheet can override them for dark mode and
 Every point has a title for pointers and screen readers. `table_of` gives the same data as a table.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ a host is placed at the station that it heard last. In other worlds nodes have n
 circle, and a link appears when a packet crosses it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ A byte plane is one byte of every value. Times are stored as differences, which 
 are nearly all zeros and compress to almost nothing.
 """
 
-from __future__ import annotations
-
 import gzip
 from base64 import b64encode
 from collections.abc import Sequence

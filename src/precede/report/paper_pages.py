@@ -1,7 +1,5 @@
 """The pages of papers and their exhibits: claims, our measurements, and the command to run them again."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections import Counter

@@ -1,7 +1,5 @@
 """The pages of protocols: order, network, options, costs measured in this lake, notes on the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """The log of a run as its page carries it: events about messages from the beginning, up to a limit."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 

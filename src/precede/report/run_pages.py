@@ -1,7 +1,5 @@
 """The page of a run: verdict, space-time diagram, map, sizes over time, all measures."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -4,8 +4,6 @@ ShiViz's default expression reads it: `(?<event>.*)\\n(?<host>\\S*) (?<clock>{.*
 deliveries; the broadcast of a message happens before its deliveries.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

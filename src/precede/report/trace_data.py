@@ -1,7 +1,5 @@
 """The numbers on a trace's page: when nodes meet, for how long, how often, and how far a message could get."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """The page of a trace: contacts per hour, neighbours, durations, gaps, reachability and a map."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Units that people read: measures are in microseconds and bytes, pages show minutes and kilobytes."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from precede.report.tables import Cell, shown

@@ -1,7 +1,5 @@
 """Writes pages from templates, with helpers that several kinds of pages share."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64encode

@@ -26,8 +26,6 @@ replaces `"{reading}"` in `where` and `against` by it.
 Tolerances are chosen before the runs, in a commit of their own.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -14,8 +14,6 @@
     y_label = "tuples / N²"
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ A *sample* is one measured run (or a pair, or a series of runs) of one point of 
 point differ in seed or layout only. A claim is compared with the mean of every point that it selects.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase

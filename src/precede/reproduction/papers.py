@@ -1,7 +1,5 @@
 """Finds the papers' claims, experiments and readings: in a folder, in the package, or in its source."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from precede.core.errors import BadInput

@@ -1,7 +1,5 @@
 """A request to reproduce a paper, and the result of it, as plain values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final

@@ -4,8 +4,6 @@ A unit is plain data, so that any worker can carry it out; its id is a hash of i
 package turns its experiments into units; this module has what the five share.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from importlib import import_module

@@ -1,7 +1,5 @@
 """The clock of a node: world time plus an offset, and a drift in parts per million."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from precede.core.instants import Duration, Instant

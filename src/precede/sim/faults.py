@@ -1,7 +1,5 @@
 """Planned faults: crashes (at an instant, or in the middle of a list of effects), restarts and stalls."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeAlias
 

@@ -4,8 +4,6 @@ Generators never share state: drawing more from one changes no other. Python gen
 for nodes; numpy generators draw blocks, which is ten times cheaper per draw (`sim.draws`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from math import inf

@@ -4,8 +4,6 @@ As in the evaluation of was2021 (section 5): stations cover an area with little 
 lines inside it and change direction every few seconds. Positions are sampled at a fixed step.
 """
 
-from __future__ import annotations
-
 from math import ceil, sqrt
 from typing import Any, TypeAlias
 

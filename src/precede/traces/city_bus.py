@@ -7,8 +7,6 @@ routes from OpenStreetMap and real timetables; we use made-up towns with the pub
 are not published. A layout is a fixed town; the seed determines the day.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

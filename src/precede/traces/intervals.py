@@ -1,7 +1,5 @@
 """Segments and contacts as columns of numbers, and the merging of contact lists."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 

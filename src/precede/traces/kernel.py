@@ -18,8 +18,6 @@ The microsecond is decided exactly (`traces.numba_kernel`). An interval depends 
 never on how time was cut: any number of slices, merged, gives the same contacts, bit for bit.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any, Final
 

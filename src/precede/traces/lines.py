@@ -1,7 +1,5 @@
 """The numbers in the fields of trace files: instants, coordinates."""
 
-from __future__ import annotations
-
 import math
 from typing import Final
 

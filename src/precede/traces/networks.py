@@ -1,7 +1,5 @@
 """A contact list as a temporal network: contacts as events, and as a graph of networkx."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -10,8 +10,6 @@ Functions that call each other are in this one file, because numba renews the ca
 only when the function's own file changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, TypeVar, cast
 

@@ -9,8 +9,6 @@ entrances, our default. Its mean stay of 5'25" and its 10,557 broadcasts (one af
 contradict each other by a tenth; our values lie between them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 from typing import Final

@@ -5,8 +5,6 @@ kept or as rejected; a reject has the file, the line and the reason. Repairs and
 counted in `notes`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 

@@ -8,8 +8,6 @@ is rejected instead, so that a bad first sample does not cost the whole track. A
 within the gap limit does not show motion and is rejected.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import hypot
 

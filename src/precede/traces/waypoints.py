@@ -1,7 +1,5 @@
 """A node that moves between waypoints: it stands, moves in a straight line, and stands again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import hypot
 from typing import Final

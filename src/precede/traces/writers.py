@@ -3,8 +3,6 @@
 Times are written in seconds with all digits, so a file that is read back gives the same values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from math import hypot
 from pathlib import Path

@@ -8,8 +8,6 @@ are numbered by source, and within a source in the order of broadcasting: messag
 checks are written for both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 

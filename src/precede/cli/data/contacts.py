@@ -1,7 +1,5 @@
 """`precede contacts`: computes the contacts of a trace of movement for a radio range."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Annotated
 

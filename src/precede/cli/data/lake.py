@@ -1,7 +1,5 @@
 """`precede lake`: checks and merges the files of a lake."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`precede spark pack`: the archive from which the executors of a cluster run the same compiled code."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 `precede.reproduction.exhibits` decides what they show; `precede.report` draws them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path

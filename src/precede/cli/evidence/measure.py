@@ -1,7 +1,5 @@
 """`precede measure`: the measures of a run that has been carried out."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """Evaluates an emulation: verdicts, comparison with simulations of the same scenario, measures, pages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """`precede host`: a mobile host of a cellular group (WAS, or its rival CK) as a filter for lines of text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`precede keys`: a group's keys (make, show, export, take, rotate, promote) and a member's identity."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`precede conform`: tests a user's own protocol in scenarios and the swarm, and compares it with ours."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer

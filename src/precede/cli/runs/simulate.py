@@ -1,7 +1,5 @@
 """`precede simulate`: one run, in this process."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`precede swarm`: seeded worlds that break things, then heal, and must hold."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """`precede completion`: a script that completes verbs and options in a shell, without starting Python."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal
 
 import typer

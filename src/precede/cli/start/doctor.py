@@ -1,7 +1,5 @@
 """`precede doctor`: what is installed, compiled, missing or slow, and the line that mends it."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated
 

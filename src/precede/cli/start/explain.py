@@ -1,7 +1,5 @@
 """`precede explain`: what a code means, why it happens and what to do."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Checks of the installation: versions, extras, compiled modules, from pip's metadata, without imports."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Checks of the machine around Precede: Java, a browser, folders, numba's cache, the clock."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """`precede new`: a small example that works, with its test, in the user's folder."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compares two event logs of one scenario, simulated and emulated: deliveries and ages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, TypeAlias
 

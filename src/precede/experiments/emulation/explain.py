@@ -6,8 +6,6 @@ lifetime or of the run, which no two runs hit to the microsecond. Close means: w
 transfer times. `margin` is the distance to that end, in seconds of the scenario.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ In worlds that report links to their nodes (contacts, cells) the plan has these 
 the pairs of nodes that hear each other at the beginning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

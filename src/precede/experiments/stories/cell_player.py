@@ -4,8 +4,6 @@ Packets wait in the air or on the wire as on all pages. A page about cells also 
 which hosts a station acts, and which messages it keeps, whenever one of these changes.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

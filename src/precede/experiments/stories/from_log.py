@@ -1,7 +1,5 @@
 """Writes the event log of a small world as plain sentences, in the order of time."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pyarrow as pa

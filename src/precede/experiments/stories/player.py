@@ -4,8 +4,6 @@ There is no network model: a packet waits until a sentence `receives` it, so the
 passes only by `at` and `after`; timers that become due fire in order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 from typing import Any, Final

@@ -13,8 +13,6 @@ Steps begin at the left margin; the lines that must follow from a step are inden
 `docs/reference/scenario-texts.md` lists every sentence. `player` plays them.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias

@@ -5,8 +5,6 @@ expire first. A message is due at a node if some node carries it, if it expires 
 and if each of its predecessors that the node has not delivered is due there too or expires before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 

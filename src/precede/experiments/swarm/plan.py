@@ -5,8 +5,6 @@ is plain data that can be printed, shrunk and run again. It may also say which m
 and add checks of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from random import Random

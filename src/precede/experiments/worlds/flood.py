@@ -1,7 +1,5 @@
 """World kind `flood`: radios in a field or on a grid; one transmission is heard by all in range (drift2006)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final

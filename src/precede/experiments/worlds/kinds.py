@@ -4,8 +4,6 @@ A kind declares the keys of its `[world]` table as a struct. From such a struct 
 and roles of the nodes, and when they enter and leave.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Annotated, Any, Final, Generic, TypeVar

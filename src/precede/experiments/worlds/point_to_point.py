@@ -1,7 +1,5 @@
 """World kind `point_to_point`: any node sends to any other; delay, loss, bandwidth, partitions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 

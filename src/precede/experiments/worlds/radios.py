@@ -8,8 +8,6 @@ duty cycle that the law prescribes for LoRa in Europe (1 %) is not applied: set 
 long-term mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 

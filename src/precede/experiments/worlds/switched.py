@@ -1,7 +1,5 @@
 """World kind `switched`: the packet-switched network of vcube2018, section 5; nodes may come and go."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal
 
 from precede.core.instants import MILLISECOND, Duration

@@ -1,7 +1,5 @@
 """The verdict about one order as a row (an *answer*), and one verdict from the answers about many orders."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 

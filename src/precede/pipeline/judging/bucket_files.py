@@ -1,7 +1,5 @@
 """The files of one large order in a scratch folder: its rows by bucket of nodes, and the pasts of messages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Judges a bucket: all orders whose blobs came to one task of the narrow shuffle (see `packing.py`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 

@@ -5,8 +5,6 @@ Spark moves some blobs of 0.1 to 1 MB instead of millions of rows; it neither de
 files never enter the JVM at all: tasks read row groups with Arrow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 from zlib import crc32

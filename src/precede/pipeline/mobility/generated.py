@@ -1,7 +1,5 @@
 """Stores a generated trace in the lake, as `precede ingest` stores a trace from a file."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from precede.lake.layout import Lake

@@ -1,7 +1,5 @@
 """A reproduction's tables for the lake, from the marks of its units: runs, verdicts, measures, comparisons."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

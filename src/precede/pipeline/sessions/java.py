@@ -5,8 +5,6 @@ not have. The wheel is therefore started through a shell script of three lines t
 is written to the user's cache folder at first use.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -8,8 +8,6 @@ finds it there. PySpark is not in it: every executor has its own. The executors 
 version on the same kind of machine; on another model of processor numba compiles again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@
 that it misses is compiled once by each executor.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Final

@@ -7,8 +7,6 @@ second later, it records in the lake that a worker died of the run. If the execu
 lost too, or sees that the parent is gone.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

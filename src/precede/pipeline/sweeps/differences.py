@@ -6,8 +6,6 @@ compared. All tests of a measure, over all pairs and scenarios of the sweep, are
 correction. The number of seeds is that of the sweep file: nothing stops early when a difference shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any

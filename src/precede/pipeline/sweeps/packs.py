@@ -4,8 +4,6 @@ A run that is alone in its pack keeps the file that the simulation wrote. Runs t
 after the other; the record says which rows are whose. So 100,000 runs of milliseconds leave some hundred files.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Iterator, Sequence

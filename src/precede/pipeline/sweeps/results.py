@@ -1,7 +1,5 @@
 """A sweep's tables from the marks of its runs: `runs`, `verdicts`, `violations`, `measures` of runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

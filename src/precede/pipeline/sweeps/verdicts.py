@@ -1,7 +1,5 @@
 """The verdict about the log of one run, as plain data for its done mark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final
 

@@ -4,8 +4,6 @@ The initial station of a message is the one its sender was connected to. Once al
 the message there, it tells all stations to delete it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import Struct

@@ -4,8 +4,6 @@ Sizes follow section 5 of was2021: radio frames travel in UDP/IPv4/MAC (a header
 TCP/IPv4/MAC (60 bytes), and an integer is 4 bytes.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, TypeAlias
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """Random variation of timer durations, so that the hosts of one cell do not transmit at the same instants."""
 
-from __future__ import annotations
-
 from random import Random
 
 from precede.core.instants import Duration

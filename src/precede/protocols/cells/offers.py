@@ -1,7 +1,5 @@
 """Messages at a proxy station, and their transmission to the hosts that may deliver them now (prs1997, 9.1)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from precede.core.effects import RADIO, Effect, Key, Send, SetTimer

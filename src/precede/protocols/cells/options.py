@@ -1,7 +1,5 @@
 """The options that `ck` and `prs_mobile` share: stations act for their hosts."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Struct

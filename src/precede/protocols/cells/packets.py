@@ -4,8 +4,6 @@ Stations name a message by its initial station and number, the paper's M_id = (M
 number of a host's connection, as in was2021.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Final, TypeAlias
 
 from precede.core.identity import Count, NodeId

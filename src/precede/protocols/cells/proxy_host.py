@@ -5,8 +5,6 @@ retransmits each until the station acknowledges it. The papers' radio loses noth
 retransmit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

@@ -5,8 +5,6 @@ is sent the next message of each initial station when the ordering rule allows. 
 h_RECD, the record of what it has delivered, and goes on to the initial station.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 

@@ -1,7 +1,5 @@
 """What a proxy station knows about one host (prs1997, section 9)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import Struct

@@ -4,8 +4,6 @@ In the papers a host waits for the end of its hand-off before it moves on; ours 
 connects somewhere, because a request for its record follows the record from station to station.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from precede.core.effects import RADIO, Effect, Send

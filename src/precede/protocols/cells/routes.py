@@ -1,7 +1,5 @@
 """Routing between stations on their tree. The stations learn the routes; in was2021 the routes are static."""
 
-from __future__ import annotations
-
 from precede.core.effects import WIRED, Effect, Send
 from precede.core.identity import NodeId
 from precede.core.messages import Packet

@@ -1,7 +1,5 @@
 """The ordering rule of a proxy station: where CK (was2021) and section 9 of prs1997 differ."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any

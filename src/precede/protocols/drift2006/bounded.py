@@ -9,8 +9,6 @@ be disconnected for half of a range. Checkpoints and view changes are rare, and 
 to compare with, so they have whole numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

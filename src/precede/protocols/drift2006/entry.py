@@ -1,7 +1,5 @@
 """The registry's entries for `drift` and `tof`."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import msgspec

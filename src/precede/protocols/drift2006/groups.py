@@ -10,8 +10,6 @@ meet, the members of the one that was founded later move to the other, one by on
 their group instead (`founding`): then all of them begin at the start of its order, and nobody moves from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -9,8 +9,6 @@ at most. Should the first admission still come, the newcomer closes that stream 
 Leave. A source TO-multicasts that nothing follows. Nodes that have received this wait for its clock no more.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """The options of `drift` and `tof`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal, TypeAlias
 
 from precede.core.errors import BadInput

@@ -5,8 +5,6 @@ will do. Sizes: a header of 20 bytes, the payload, and 8 bytes per entry of the 
 chosen and must name their source).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final, TypeAlias
 

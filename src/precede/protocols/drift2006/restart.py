@@ -1,7 +1,5 @@
 """Restarts a DRIFT node from its saved state; a crash may have fallen between any two writes (see `saved`)."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from precede.core.effects import Accept, Effect, Persist

@@ -7,8 +7,6 @@ that the proposal keeps. All of these packets are flooded and may be lost; the l
 persisted before they are sent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Final, TypeAlias
 

@@ -6,8 +6,6 @@ data alone. A packet carries the data as it is when the node hands the packet ov
 the radio is not renewed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 

@@ -1,7 +1,5 @@
 """The options of reliable floods, which `flooding`, `drift` and `tof` share."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from precede.core.instants import MILLISECOND, MINUTE, SECOND, Duration

@@ -6,8 +6,6 @@ less than this node, the interval falls back to the shortest. So news spreads fa
 nothing.
 """
 
-from __future__ import annotations
-
 from random import Random
 
 from precede.core.effects import Effect, Key, SetTimer

@@ -1,7 +1,5 @@
 """The options of `causal_barrier` and `delta_causal`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from precede.core.instants import MINUTE, Duration

@@ -4,8 +4,6 @@ An acknowledged message is never sent again. A node that lost its saved state th
 an ordering without lifetimes waits for it for ever. Over contacts and floods other nodes still have a copy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 

@@ -1,7 +1,5 @@
 """`fifo`: an ordering that delivers each source's messages in the order in which it broadcast them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 

@@ -5,8 +5,6 @@ delivered after all these parents. It needs no clock, no group and no numbers, a
 never gives up: a message that depends on a lost one waits for ever, and so does everything that depends on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Annotated, ClassVar, Final, TypeAlias

@@ -1,7 +1,5 @@
 """`unordered`: an ordering that delivers each message once, on arrival, as most mesh networks do today."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 

@@ -6,8 +6,6 @@ one entry per member, as published; in memory zero entries are left out. The gro
 its saved state may not broadcast again, because nobody would resend what it has acknowledged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 

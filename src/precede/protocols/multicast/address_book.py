@@ -4,8 +4,6 @@ The members known from the beginning are one set that all nodes share. Only a no
 first incarnation" has an entry of its own: a thousand nodes that know each other need no million entries.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Final
 

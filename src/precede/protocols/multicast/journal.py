@@ -6,8 +6,6 @@ one message, not a matrix. A restart loads the last checkpoint and replays the s
 the steps it covers leaves steps that the next start skips and removes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 

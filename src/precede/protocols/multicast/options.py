@@ -1,7 +1,5 @@
 """The options that `prs`, `rst`, `ses` and `prs_mobile` share."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final, TypeAlias
 
 from precede.protocols.options import Durable, option

@@ -5,8 +5,6 @@ destination. RST was published for one destination; for a multicast the receiver
 counts the message for every destination.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 

@@ -4,8 +4,6 @@ A message goes to a set of destinations chosen for it. PRS, RST and SES differ i
 when it may be delivered: that is a `Rule`. `MulticastNode` (`node.py`) does the rest.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, TypeAlias

@@ -5,8 +5,6 @@ time that this destination must have reached. It was published for one destinati
 learns destination(M) and inserts the pair of every other destination.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 

@@ -4,8 +4,6 @@ The papers send and store whole vectors. We leave zeros out in memory, because p
 pairs never exchange a message; sizes count them where the paper does.
 """
 
-from __future__ import annotations
-
 from typing import Final, TypeAlias
 
 from precede.core.identity import Count

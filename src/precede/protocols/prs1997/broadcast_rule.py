@@ -6,8 +6,6 @@ that message. All nodes must be known from the beginning: a constraint holds for
 which the named message was never sent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 

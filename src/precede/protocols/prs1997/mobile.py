@@ -11,8 +11,6 @@ host says what it has delivered with each message of its own and when it connect
 the record before the record moves (section 9.2: "delayed until the update is done").
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from typing import ClassVar, Final

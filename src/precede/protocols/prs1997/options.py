@@ -1,7 +1,5 @@
 """The options of `prs` and `prs_mobile`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, TypeAlias
 
 from precede.protocols.cells.options import ProxyOptions

@@ -7,8 +7,6 @@ there. A row is replaced, never changed, so a message's barrier is a copy of the
 form of section 8.2 is in `broadcast_rule`, the optimal pruning of Kshemkalyani and Singhal in `pruning_rule`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeAlias
 

@@ -7,8 +7,6 @@ entry if the log has a later one of the same source. In this way knowledge trave
 RCV are the authors' names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 

@@ -4,8 +4,6 @@ Spyropoulos, Psounis, Raghavendra: Single-copy routing in intermittently connect
 section III-A, direct transmission.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from precede.protocols.registry import DisseminationEntry

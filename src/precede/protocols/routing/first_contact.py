@@ -3,8 +3,6 @@
 Jain, Fall, Patra: Routing in a delay tolerant network (SIGCOMM 2004), section 4.1, first contact.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from precede.core.identity import NodeId

@@ -6,8 +6,6 @@ Forwarding by the rule of section 3.2 (GRTR): the peer's predictability is highe
 predictabilities are those after the encounter. The paper leaves the unit of time open; ours is 30 s.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Final
 

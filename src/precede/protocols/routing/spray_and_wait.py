@@ -4,8 +4,6 @@ Spyropoulos, Psounis, Raghavendra: Spray and Wait (WDTN 2005), section 3.2, Bina
 one copy waits until it meets a destination.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Final
 
 from precede.core.identity import NodeId

@@ -15,8 +15,6 @@ over. So a message that one working node has reaches all of them.
 that it lacks. Then it asks a node for its vector, and begins there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final
 

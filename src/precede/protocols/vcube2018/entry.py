@@ -1,7 +1,5 @@
 """`vcube` as the registry knows it: its options and the node they make (vcube2018)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from precede.core.node import Context, Node

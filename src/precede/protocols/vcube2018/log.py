@@ -1,7 +1,5 @@
 """The messages that a VCube node keeps until all nodes have them (decision 0011)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The options of `vcube`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Struct

@@ -5,8 +5,6 @@ flight any more. A message of that source that is in no report is then lost, and
 an orphan. Every node comes to the same result, because it depends only on what none of them has.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from precede.core.identity import NodeId

@@ -1,7 +1,5 @@
 """The tests that a VCube node has sent and that are not answered yet (vcube2018, section 2)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from precede.core.effects import CancelTimer, Effect

@@ -7,8 +7,6 @@ Algorithm 1 prints `1 < s <= h`; we read `1 <= s <= h`, because as printed the c
 reached.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final

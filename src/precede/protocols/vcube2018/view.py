@@ -4,8 +4,6 @@ As in VCube, each node has an event counter: an even count means that it works, 
 left. A larger count is more recent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 

@@ -5,8 +5,6 @@ because the paper's delays cannot be reached otherwise. The heartbeat keeps a ho
 declared down (E16).
 """
 
-from __future__ import annotations
-
 from random import Random
 
 from precede.core.effects import Effect, SetTimer

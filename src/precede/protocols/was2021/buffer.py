@@ -1,7 +1,5 @@
 """SBuffer of a WAS station: the messages that some host of its cell still needs (was2021, section 4.1)."""
 
-from __future__ import annotations
-
 from precede.core.effects import RADIO, CancelSend, Effect, Send, SetTimer
 from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import Duration, Instant

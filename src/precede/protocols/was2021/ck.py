@@ -9,8 +9,6 @@ Hosts do not fail here. A host that joins begins with the messages that its stat
 may miss some of them that are deleted before every station knows of the host.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 

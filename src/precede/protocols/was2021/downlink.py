@@ -1,7 +1,5 @@
 """Messages that a WAS host receives in one connection, delivered in order (was2021, section 4.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from precede.core.effects import Arrive, Deliver, Effect, Persist

@@ -1,7 +1,5 @@
 """`was` as the registry knows it: its options, its packets, and how hosts and stations are made."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from precede.core.node import Context, Node

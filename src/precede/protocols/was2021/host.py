@@ -4,8 +4,6 @@ Where the paper is wrong or silent the code follows `papers/was2021/reading.md` 
 cell of the station whose RADIO link is up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 

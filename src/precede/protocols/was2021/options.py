@@ -1,7 +1,5 @@
 """The options of WAS. The paper gives no values; papers/was2021/reading.md says which ones were fitted."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final
 
 from precede.core.instants import MILLISECOND, MINUTE, SECOND, Duration

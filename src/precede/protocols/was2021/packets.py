@@ -5,8 +5,6 @@ Ses_LC (the last attempt that was confirmed), `next` seq_NC (the next number the
 (the stations that may have a record of the host).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar, Final, Literal, TypeAlias
 

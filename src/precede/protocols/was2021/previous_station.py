@@ -3,8 +3,6 @@
 Departures from the paper's pseudo-code carry their number in `papers/was2021/reading.md`.
 """
 
-from __future__ import annotations
-
 from precede.core.effects import Effect
 from precede.core.identity import MessageId
 from precede.core.messages import Message

@@ -1,7 +1,5 @@
 """Which hosts are registered at a WAS station, and how a registration ends (was2021, sections 4.2 and 4.5)."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from precede.core.effects import Effect

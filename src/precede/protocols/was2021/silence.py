@@ -1,7 +1,5 @@
 """How long each host of a WAS station has been silent: the basis of down decisions (was2021, section 4.5)."""
 
-from __future__ import annotations
-
 from precede.core.effects import CancelTimer, Effect, SetTimer
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant

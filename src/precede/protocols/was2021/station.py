@@ -4,8 +4,6 @@ Stations are reliable, and a tree of reliable first-in first-out links connects 
 on it reaches every station in causal order, so packets carry no order data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """What a WAS station sends to its cell: transmission, retransmission, discard (was2021, section 4.1)."""
 
-from __future__ import annotations
-
 from precede.core.effects import RADIO, CancelSend, Effect, Send, SetTimer
 from precede.core.identity import NodeId
 from precede.core.instants import Instant

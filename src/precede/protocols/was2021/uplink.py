@@ -1,7 +1,5 @@
 """A WAS host's own messages until its station has accepted them (was2021, section 4.1)."""
 
-from __future__ import annotations
-
 from precede.core.effects import RADIO, Accept, CancelTimer, Effect, Persist, Send, SetTimer
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant

@@ -3,8 +3,6 @@
 A run is simulated with TOF observed in parallel, verified, and measured from its rows (`measures.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final

@@ -4,8 +4,6 @@ A run is simulated, verified, and measured from its rows (`measures.py`). A layo
 layouts are repetitions, as seeds are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path

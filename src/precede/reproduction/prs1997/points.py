@@ -5,8 +5,6 @@
 carries over N squared, after the warm-up. Runs are added until the interval of the mean is narrow enough.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final

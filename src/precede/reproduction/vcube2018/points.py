@@ -3,8 +3,6 @@
 A run is simulated, verified, and measured from its rows alone (`measures.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path

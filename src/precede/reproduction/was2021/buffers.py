@@ -5,8 +5,6 @@ python -m precede.reproduction.was2021.buffers failures --duration 300
 python -m precede.reproduction.was2021.buffers buffers --rate 60 --duration 20
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ tried in the order in which they began to wait. Transmissions to all neighbours 
 no air.
 """
 
-from __future__ import annotations
-
 from precede.core.effects import Send
 from precede.core.identity import NodeId
 from precede.core.instants import Duration

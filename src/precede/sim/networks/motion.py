@@ -4,8 +4,6 @@ A node moves on straight legs at constant speed. Which nodes are in range is com
 of a transmission. Distances are in metres.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from math import hypot
 from random import Random

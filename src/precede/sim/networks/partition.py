@@ -1,7 +1,5 @@
 """A partition: a time in which groups of nodes cannot reach each other."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from precede.core.identity import NodeId

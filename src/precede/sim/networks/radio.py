@@ -1,7 +1,5 @@
 """The interface of a cell's radio, and the frame queue of a node."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Protocol

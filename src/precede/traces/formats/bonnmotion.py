@@ -5,8 +5,6 @@ are called 0, 1, … by their line, as in BonnMotion's own exports. A line that 
 Movement in three dimensions (`t x y z …`) needs `--columns time,x,y,z`; z is ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final

@@ -1,7 +1,5 @@
 """Finds the columns of a table: by a header, or by the option `--columns`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from precede.core.errors import BadInput

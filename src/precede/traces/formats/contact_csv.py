@@ -3,8 +3,6 @@
 Rows may be in any order; `contact_rows` says which are rejected and which are merged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 

@@ -5,8 +5,6 @@ that is shorter: a scan that saw a device once has no length of its own. Rows of
 merged (`union`), or the one that begins later is rejected (`first`). Rows that touch are merged in both cases.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterator
 from typing import Final, Literal, TypeAlias

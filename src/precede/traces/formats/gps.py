@@ -5,8 +5,6 @@ over the limit (10 minutes) ends a presence. A step over the speed limit (70 m/s
 Instants are Unix time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime

@@ -8,8 +8,6 @@ vehicles pass its calls without stopping, and that is noted. Trips of a block th
 feed: the later one is rejected with its calls.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date

@@ -6,8 +6,6 @@ has the name of its first trip. Such a feed does not say which vehicle drives wh
 assumption; the summary counts the trips that were joined by it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import floor, hypot
 from typing import Final, NamedTuple

@@ -7,8 +7,6 @@ nodes are present from instant 0 until the last motion of the trace ends (`whole
 exports of SUMO). `$god_` lines are skipped.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias

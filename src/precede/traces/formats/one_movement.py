@@ -4,8 +4,6 @@ Between two rows a node moves in a straight line; it is present from its first t
 the bounds of the first line is kept and noted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import chain
 

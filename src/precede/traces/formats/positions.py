@@ -6,8 +6,6 @@ vy` (UCY `obsmat`, 25 frames per second). The options `--columns`, `--framerate`
 node is present from its first to its last row; a gap over the limit splits its presence.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final

@@ -6,8 +6,6 @@ contact. A device that is only seen by others, and never scans itself, is *exter
 sightings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Final, TypeAlias

@@ -4,8 +4,6 @@ Windows are 20 s long; consecutive windows of a pair are one contact, [t_first -
 are sorted by time. Other columns (roles) are ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from precede.core.errors import BadInput

@@ -5,8 +5,6 @@ A person is present from create to destroy, and stands before the first `setdest
 until the trace ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from precede.core.instants import Instant

@@ -5,8 +5,6 @@ network has healed and everything was delivered: rows cannot tell a message that
 Missing rows never prove a lack, so a member whose rows have a gap lacks nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

@@ -10,8 +10,6 @@ does not change C, which has its past already.
 This module is in plain Python with sparse vectors; `numba_engine.py` has the check for large logs.
 """
 
-from __future__ import annotations
-
 from precede.witness.history import LATE, Ints
 
 

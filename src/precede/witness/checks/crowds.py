@@ -5,8 +5,6 @@ other, which is little when each node meets few others. When the cost exceeds a 
 processes are kept for a block of sources at a time, with one pass over the rows for each block.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The check that Δ-causal order adds to causal order: no delivery after the deadline, by the local clock."""
 
-from __future__ import annotations
-
 from precede.witness.history import EXPIRED, Ints
 
 

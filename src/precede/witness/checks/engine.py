@@ -1,7 +1,5 @@
 """The engine that runs the checks over one history, in plain Python; `numba_engine.py` is for large logs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from precede.witness import explain

@@ -1,7 +1,5 @@
 """The check of FIFO order: a node delivers the messages of one source in the order of broadcasting."""
 
-from __future__ import annotations
-
 from precede.witness.history import LATE, Ints
 
 

@@ -4,8 +4,6 @@ The functions are flat loops over integers. They run on lists in plain Python, a
 `numba_engine.py` compiles them with numba.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from precede.witness.history import DUPLICATE, EARLY, UNADDRESSED, Ints

@@ -12,8 +12,6 @@ its past is not visited. This is the usual case when every node delivers every m
 the same however many nodes there are.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -6,8 +6,6 @@ keeps of a source's rows what its messages' pasts can depend on. `direct` keeps 
 past of another one: the closure is the same, and some ten rows are left where there were thousands.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from precede.witness.history import Ints

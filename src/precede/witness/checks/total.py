@@ -10,8 +10,6 @@ verdict reports as a finding.
 The functions run on lists in plain Python, and on numpy arrays when `numba_engine.py` compiles them with numba.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 from precede.witness.history import Ints

@@ -8,8 +8,6 @@ Three questions, each counted:
 * Which deliveries are late, by the rows (that is the witness's check of causal order) and by the clocks?
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final

@@ -4,8 +4,6 @@ The columns are node, kind, message, and a clock if there is one (`{"a": 1}` or 
 found if they are usual or given with `--columns`.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Iterator
 

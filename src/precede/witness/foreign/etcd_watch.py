@@ -4,8 +4,6 @@ A file is what one watcher saw; in a folder each file is a watcher. An event is 
 revision that made it. The order of two events is that of the file; revisions are only compared with it.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ Lines that cannot be used are rejected and counted: rows may be missing then, so
 is unknown.
 """
 
-from __future__ import annotations
-
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence

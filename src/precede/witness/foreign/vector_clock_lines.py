@@ -5,8 +5,6 @@ Other names of the fields are found if they are usual (`host`, `event`, `vector_
 "broadcast m1"`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from precede.witness.foreign.events import Context, Event, by_line, event_of_fields, json_object

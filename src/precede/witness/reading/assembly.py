@@ -1,7 +1,5 @@
 """Builds the histories of a large log: numbers the messages and finds the message of each delivery."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import NoReturn
 

@@ -5,8 +5,6 @@ returns, NULs or blank lines, every row as wide as the header. At the first bloc
 reader takes over. It names row, line and cause of every mistake.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 

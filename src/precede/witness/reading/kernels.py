@@ -1,7 +1,5 @@
 """The numba kernels that turn columns into histories (see `arrays.py` and `assembly.py`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, TypeVar
 

@@ -6,8 +6,6 @@ to that row, and `truncated` says so. Any other row that cannot be read raises B
 the file, the row and the cause.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -4,8 +4,6 @@ A value in a folder name is text, with special characters as `%20`. A column tha
 from the files.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote

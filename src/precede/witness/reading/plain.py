@@ -1,7 +1,5 @@
 """Reads a log into histories in plain Python: for small logs, display order, and machines without numpy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 

@@ -1,7 +1,5 @@
 """A byte stream of lines that two readers can share."""
 
-from __future__ import annotations
-
 import io
 from typing import IO
 

@@ -1,7 +1,5 @@
 """Parquet files, Arrow tables and pandas frames as logs. Needs pyarrow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 

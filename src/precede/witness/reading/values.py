@@ -1,7 +1,5 @@
 """Single values of a log, checked: integers, names and destinations. Errors name the row and the column."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

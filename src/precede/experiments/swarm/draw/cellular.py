@@ -5,8 +5,6 @@ fifths, and hosts stay a tenth of a second in a cell. `forgetful`: the down time
 absences. `contention`: a shared channel with collisions, and fast walkers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Final

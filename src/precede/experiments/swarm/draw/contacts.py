@@ -4,8 +4,6 @@ A protocol without lifetimes waits for ever for a lost message. So for these pro
 and caches are unlimited.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 from typing import Any, Final

@@ -10,8 +10,6 @@ is gone for good that no node delivered. A node that comes later delivers everyt
 in the order of the nodes that have everything. Each log is checked for causal order as well as for total order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Final

@@ -7,8 +7,6 @@ Required: all founders that kept their state deliver the same sequence from the 
 message that was accepted; nobody is in a group that no quorum founded.
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any, Final
 

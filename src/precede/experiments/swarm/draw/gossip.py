@@ -4,8 +4,6 @@ A name such as `fifo+gossip` draws the world that the seed draws for `fifo`, and
 In contacts it runs on links or on a broadcast medium; the other worlds are broadcast media.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 from typing import Any, Final

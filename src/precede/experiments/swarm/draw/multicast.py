@@ -1,7 +1,5 @@
 """Swarm worlds for causal multicast: point-to-point worlds, and for PRS each form of its algorithm."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any, Final
 

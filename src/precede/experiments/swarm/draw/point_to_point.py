@@ -1,7 +1,5 @@
 """Swarm worlds of the point-to-point network: loss, duplicates, reordering, partitions, crashes."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any, Final
 

@@ -4,8 +4,6 @@ The worlds are those of three regimes of `cellular`, without crashes and leaves,
 prs_mobile sends to sets of hosts, CK to everybody.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Final

@@ -7,8 +7,6 @@ crashed, or gave its copy away as the rule allows. The nodes' own buffers are no
 copies is found. A routing without a declared rule is judged by the buffers of its nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
@@ -19,9 +17,9 @@ from msgspec.structs import replace
 from precede.core.instants import Instant
 from precede.experiments.run import Prepared
 from precede.experiments.swarm.draw import contacts as draw_contacts
-from precede.experiments.swarm.due import Message, Process, carried_missing
+from precede.experiments.swarm.due import carried_missing
 from precede.experiments.swarm.plan import SORTING_RULES, Drawer, Plan
-from precede.experiments.swarm.swarm import events_of
+from precede.experiments.swarm.swarm import Message, Process, events_of, message_of
 from precede.protocols import registry
 from precede.protocols.layered.node import LayeredNode
 from precede.protocols.routing.router import Router

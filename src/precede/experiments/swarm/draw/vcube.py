@@ -6,8 +6,6 @@ departed node is due at all remaining nodes if one of them delivered it. A newco
 the vector it began with.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from random import Random
 from typing import Any, Final

@@ -12,8 +12,6 @@ may name streams of founders that have crashed.
 A repeated question is answered again, so that founding continues after any loss or crash.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 

@@ -6,8 +6,6 @@ lowest id may be hard to reach. A node that founds a group alone listens first, 
 exists.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from precede.core.effects import CancelTimer, Effect, Key, SetTimer

@@ -1,7 +1,5 @@
 """The numbers of a list of founders and of a group: hashes, never clocks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final

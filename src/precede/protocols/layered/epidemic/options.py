@@ -1,7 +1,5 @@
 """The options of `epidemic`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, TypeAlias
 
 from precede.core.instants import SECOND, Duration

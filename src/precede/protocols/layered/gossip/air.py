@@ -12,8 +12,6 @@ Two nodes may differ for good, if one has evicted what the other holds. Then a d
 hastens digests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 

@@ -8,8 +8,6 @@ intervals stay as long as that wait. Then they grow to the longest:
 slowly while messages get lost and where not everybody hears everybody, at once otherwise.
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import Final, final
 

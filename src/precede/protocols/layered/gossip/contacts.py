@@ -5,8 +5,6 @@ send the messages to the others named. If transfers take time, a link may end be
 relies on them.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from mypy_extensions import mypyc_attr

@@ -5,8 +5,6 @@ its own neighbours is in the list of no transmitter of that message that the nod
 keep a node from relaying; digests then repair what is missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Set
 from typing import Final, final
 from zlib import crc32

@@ -1,7 +1,5 @@
 """The entry of `gossip` in the registry."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from precede.core.node import Context

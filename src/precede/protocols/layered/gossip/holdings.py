@@ -4,8 +4,6 @@ A digest lists what its sender holds, never what it lacks or what is gone. So a 
 skip or drop a message; it can only offer what its sender does not have.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Final, final
 

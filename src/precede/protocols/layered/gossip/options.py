@@ -1,7 +1,5 @@
 """The options of `gossip`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, TypeAlias
 
 from precede.core.instants import MILLISECOND, SECOND, Duration

@@ -1,7 +1,5 @@
 """Sets of message numbers as sorted ranges: a stream received without gaps is one range, however long it is."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Annotated, TypeAlias, final

@@ -9,8 +9,6 @@ the answers take longer still. So a node waits for twice the time that answers t
 after each round in vain; and such a round halves the number of messages that the next one asks for.
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import Final, final
 
