@@ -1,7 +1,5 @@
 """The assumptions under which late copies were counted, each with the counts that change if it is dropped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

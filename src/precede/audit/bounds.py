@@ -13,8 +13,6 @@ question asks whether that contains a message. For *at least*, a copy is learned
 at its earliest instant; for *at most*, the other way round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias, get_args
 

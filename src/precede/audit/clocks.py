@@ -8,8 +8,6 @@ clock only. A clock that jumps does change them, so the nodes that explain most 
 left out.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from statistics import median

@@ -5,8 +5,6 @@ copy, from a peer) and `sent` (a copy, to a peer; accepted or not). Readers of f
 the package reads nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 

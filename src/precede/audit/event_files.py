@@ -5,8 +5,6 @@ Optional: `peer` (the other end of a received or sent copy), `group` (of a creat
 addressees, with spaces between; empty: everybody) and `accepted` (of a sent copy: 1 or 0).
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math

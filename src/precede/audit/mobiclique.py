@@ -4,8 +4,6 @@ the receiver, which wrote the row, although the header calls it hop_src; rows of
 (M) and to one user (U); messages to everybody (B) are never named and cannot be followed.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path

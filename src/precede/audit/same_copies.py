@@ -6,8 +6,6 @@ assumed about radio links. The log leaves open the order of events of one second
 interval over seeds is what the log does not decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Final

@@ -8,8 +8,6 @@ in which a contact exchanges messages.
 Instants of different nodes must be on one axis here, so each clock is corrected by its offset (`clocks`).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

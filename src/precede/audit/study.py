@@ -1,7 +1,5 @@
 """The audit of a deployment: verdicts by group, order and margin, the clocks, and every assumption."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """A clock that never runs backwards, and the timers of a node."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

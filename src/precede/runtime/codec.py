@@ -5,8 +5,6 @@ MessagePack. Bytes that do not decode into exactly the declared types, with ever
 (`core.identity`), raise `Garbled` with a reason that can be counted. No bytes raise anything else.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cache

@@ -4,8 +4,6 @@ Packets to the same receivers leave together and, if their protocol can join the
 one seal and one system call for the messages of a turn, and one reception at the other end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Protocol

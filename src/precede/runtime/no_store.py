@@ -1,7 +1,5 @@
 """What a node has instead of a store if nothing should survive its process."""
 
-from __future__ import annotations
-
 import secrets
 from typing import Any, Final
 

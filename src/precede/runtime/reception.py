@@ -4,8 +4,6 @@ Every packet comes from the network, and a member that sends it may be malicious
 node's `receive`, the node goes on: an exception drops that packet, is counted (`raised`) and logged once.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from typing import Final

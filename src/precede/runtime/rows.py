@@ -6,8 +6,6 @@ its store, where its next start, or `write_segment`, finds them. Without a store
 file when the node stops. A node needs Arrow only to write segments.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import time

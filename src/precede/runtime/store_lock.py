@@ -7,8 +7,6 @@ file's inode and of the time at which the inode last changed. Nobody can set tha
 moved to another disk or restored from a backup has a lock's file with another mark, or none.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import sys

@@ -5,8 +5,6 @@ the old ids: a member signs its own messages again when it sends them, and drops
 sources spread again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any, Final

@@ -5,8 +5,6 @@ anything else. Eight bytes in a file of their own take 1 µs; a commit without w
 Like such a commit, the file survives the end of the process, and perhaps not a power failure.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 from pathlib import Path

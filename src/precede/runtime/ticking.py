@@ -1,7 +1,5 @@
 """Works at intervals: sends beacons, repeats handshakes, writes the event log, warns if nobody is heard."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Final

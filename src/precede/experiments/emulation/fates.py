@@ -1,7 +1,5 @@
 """The fates of messages between foreign programs: lost, or how long they take, drawn by link."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from precede.core.errors import BadInput

@@ -8,8 +8,6 @@ another node had it, or the source is gone when the nodes that had it restart. S
 a neighbour reports that it is gone; later messages of its source wait until then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, TypeAlias
 

@@ -3,8 +3,6 @@
 An id is 16 bytes, a header 8, and a likelihood 12: a node and a number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, ClassVar, Final, TypeAlias
 

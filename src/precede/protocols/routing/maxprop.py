@@ -12,8 +12,6 @@ In a hello, the entry of a node in its own vector is the number of its encounter
 the one with more is newer.
 """
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 from typing import Annotated, Any, Final
 

@@ -6,8 +6,6 @@ A `GotPacket` confirms that the receiver has stored the message; only then the s
 So a crash or a contact that ends loses no copy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 

@@ -7,8 +7,6 @@ Vector entries are grouped by number: one row for each number, with a bit mask o
 then tests all entries of a message; this makes 1,024 nodes affordable (decision 0012).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, ClassVar, Final, TypeAlias

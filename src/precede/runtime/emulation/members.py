@@ -6,8 +6,6 @@ frame may arrive before the receiver's timer has opened the link, so a node appl
 frame.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 A node that crashes has a process of its own, which is killed; the other nodes share processes.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ A process is a fork of this one, so it needs no imports. It writes its tally int
 It ends when the plan is over, on SIGTERM, when its parent is gone, or when it is killed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import mmap

@@ -4,8 +4,6 @@ Every node's socket is bound before the first process starts and outlives the no
 comes back at the same address. Datagrams sent to it in between are dropped.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Collection
 from pathlib import Path

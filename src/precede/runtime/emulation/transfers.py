@@ -4,8 +4,6 @@ There is one file for each process and each restart. A file has blocks, each a l
 process that is killed loses at most the last seconds of its record.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

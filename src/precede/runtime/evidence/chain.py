@@ -5,8 +5,6 @@ are part of the message when the protocol persists it, and the store has them to
 payloads only. A protocol that forgot its numbers and uses one again draws a new nonce.
 """
 
-from __future__ import annotations
-
 import secrets
 from typing import Final, Protocol
 

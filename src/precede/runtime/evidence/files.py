@@ -1,7 +1,5 @@
 """Keeps evidence: in memory, in the store, in a file beside the event log; and tells the application once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

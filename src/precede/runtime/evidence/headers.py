@@ -10,8 +10,6 @@ the same, its deadline and order data. `rest` covers what an honest author may c
 again, as DRIFT does with timestamps, or what differs between destinations.
 """
 
-from __future__ import annotations
-
 from hashlib import blake2b
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The latest signed headers of each author, in which a contradiction is noticed when the second one comes."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from typing import Final, TypeAlias
 

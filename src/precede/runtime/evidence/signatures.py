@@ -5,8 +5,6 @@ signed, so all of them use one rule, libsodium's: it accepts only the canonical 
 no point of small order (docs/decisions/0032).
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair

@@ -9,8 +9,6 @@ which the sender only names itself. Both report when a neighbour is ready (`on_r
 address.
 """
 
-from __future__ import annotations
-
 import struct
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict

@@ -6,8 +6,6 @@ that differs. Beacons are sealed for the group and any member can forge them, so
 nothing else is done about it.
 """
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -7,8 +7,6 @@ numbers, summaries) is not signed; every holder of the group key is trusted with
 with the public key of each name. There is no trust on first use.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias

@@ -4,8 +4,6 @@ The packets that go to one receiver in one turn share frames: one header, one se
 that fit. A packet that does not fit into a frame is alone and is cut into pieces.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

@@ -6,8 +6,6 @@ frame, so an end notices when the other has started anew (docs/reference/wire.md
 packet that is still queued can be replaced or cancelled.
 """
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections import deque

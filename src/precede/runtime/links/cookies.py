@@ -4,8 +4,6 @@ A cookie is a keyed hash of the address and the time; nothing is stored for it. 
 with invented addresses more than they cost us.
 """
 
-from __future__ import annotations
-
 import hmac
 import os
 from hashlib import blake2b

@@ -4,8 +4,6 @@ A piece starts with the packet's number, its place and the number of pieces. A r
 of incomplete packets per sender and a bounded number of bytes in total; it drops the oldest first.
 """
 
-from __future__ import annotations
-
 import struct
 from collections import Counter, OrderedDict
 from typing import Final

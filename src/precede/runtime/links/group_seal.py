@@ -5,8 +5,6 @@ no nonce is used twice under one key, whatever a restart forgets. A receiver rem
 it has seen.
 """
 
-from __future__ import annotations
-
 import os
 from collections import OrderedDict
 from collections.abc import Iterator

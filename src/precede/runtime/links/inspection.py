@@ -8,8 +8,6 @@ that pass the same checks, so no honest message is lost with it. The state is tw
 stream, and the sizes of the waiting messages.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final

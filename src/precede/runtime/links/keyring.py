@@ -7,8 +7,6 @@ identity file has the secret seed that one member signs with. A roster has a lin
 member. A secret file that other users can read, or a roster that they can write, is refused.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What admission hands to the links above it: authentic data, and reports about neighbours."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

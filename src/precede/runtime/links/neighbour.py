@@ -1,7 +1,5 @@
 """One neighbour, as `neighbours.py` keeps it."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from precede.runtime.links.channel import Channel

@@ -7,8 +7,6 @@ by a few intervals at most. Every member that is heard is a neighbour; or, `by_h
 the program has opened, for example from a trace of contacts.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections import Counter

@@ -6,8 +6,6 @@ data, so that the published test vectors of all patterns check the same code. Se
 those of the Noise specification.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from typing import Final, NamedTuple

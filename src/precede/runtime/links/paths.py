@@ -7,8 +7,6 @@ challenged. The old one stays if it answers in time, so a relay that is faster t
 attract the traffic.
 """
 
-from __future__ import annotations
-
 import os
 from collections import OrderedDict
 from typing import Final, NamedTuple

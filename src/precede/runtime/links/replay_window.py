@@ -1,7 +1,5 @@
 """Remembers which counters of a stream of frames were seen. Counters older than a window count as seen."""
 
-from __future__ import annotations
-
 from typing import Final
 
 WINDOW: Final = 1024

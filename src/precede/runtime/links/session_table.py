@@ -1,7 +1,5 @@
 """The sessions and handshakes under way of one member, by index and by peer, within bounds."""
 
-from __future__ import annotations
-
 import os
 from collections import OrderedDict
 from typing import Final

@@ -14,8 +14,6 @@ This module has no clock and no socket: inputs bring `now` in seconds, frames le
     message 1 with cookie   6, as message 1, cookie 16                           89 bytes
 """
 
-from __future__ import annotations
-
 import hmac
 from collections import Counter
 from hashlib import blake2b

@@ -9,8 +9,6 @@ A program that misbehaves, ends by itself or does not answer is killed, with one
 on.
 """
 
-from __future__ import annotations
-
 import selectors
 import time
 from heapq import heappop, heappush

@@ -1,7 +1,5 @@
 """Ends the processes of an emulation if the process that started them dies, whatever it dies of."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

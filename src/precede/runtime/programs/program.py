@@ -5,8 +5,6 @@ Nothing here blocks. A program that prints too much, too long lines or nothing t
 it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """The settings of programs that run as nodes, their state, and what is counted."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias

@@ -1,7 +1,5 @@
 """The network interfaces of this machine that multicast can use."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import sys

@@ -6,8 +6,6 @@ member's address, receives only that member's datagrams: the operating system so
 stranger fills only the common socket's buffer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import sys

@@ -1,7 +1,5 @@
 """The UDP sockets of one address family: unicast, and one multicast group on many interfaces."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import struct

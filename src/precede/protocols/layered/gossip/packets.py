@@ -3,8 +3,6 @@
 Sizes as in `epidemic`: 8 bytes for a header and 16 for an id. A stream, a range or a hash is 8, a node 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, ClassVar, Final, TypeAlias
