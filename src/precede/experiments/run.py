@@ -172,8 +172,7 @@ def prepare(
 ) -> Prepared:
     """Build the world of a run, and schedule its stays, workload, faults and gauges.
 
-    `entry` replaces the registered protocol, `replay` network and workload; `watch` gets the world before all
-    that.
+    `entry` replaces the registered protocol, `replay` network and workload; `watch` gets the world first.
     """
     entry = entry or registry.find(run.protocol)
     built = build_world(run)

@@ -51,10 +51,9 @@ def describe_file(table: str, name: str, source: Path, units: dict[str, Span] | 
 
 
 def verified(storage: Storage, file: CommittedFile) -> Path:
-    """Return a path on this machine with the bytes of a file, compared with its record.
+    """Return a path on this machine with the bytes of a file, compared once with its record.
 
-    A file is compared once; this process does not read it again until it changes. Raises Damaged if the file
-    differs, FileNotFoundError if there is none.
+    Raises Damaged if the file differs, FileNotFoundError if there is none.
     """
     path = fetched(storage, file.path) if storage.local is None else storage.local / file.path
     status = path.stat()

@@ -166,11 +166,7 @@ class Lake:
         filters: Any = None,
         dictionaries: Sequence[str] = (),
     ) -> pa.Table:
-        """Return one unit of a table as an Arrow table.
-
-        `columns` are the columns to read, `filters` is an Arrow expression that rows must satisfy, and
-        `dictionaries` are the columns to read as dictionaries of their distinct values.
-        """
+        """Return the rows of one unit that satisfy `filters`, an Arrow expression, as an Arrow table."""
         path, span = self.file(table, unit)
         names = None if columns is None else list(columns)
         if span is None:

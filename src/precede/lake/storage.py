@@ -228,8 +228,7 @@ def _connect(url: str) -> tuple[Any, str]:
 def _s3(bucket: str) -> Any:
     """A client for S3 or a server that speaks its protocol.
 
-    Small files are one PUT (`allow_delayed_open`). Nothing is written in the background, because a process
-    that exits with an open stream would hang.
+    Nothing is written in the background: a process that exits with an open stream would hang.
     """
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")

@@ -61,10 +61,9 @@ def measure_discarded(
     received: MessageRows,
     broadcasts: Broadcasts,
 ) -> tuple[Measures, Integers]:
-    """Count discards, in all and by reason, and summarise the buffer times of carried copies.
+    """Count discards, in all and by reason, and return the buffer times of carried copies.
 
-    Returns the measures and the buffer times. `expired` counts messages that expired while they waited for
-    their order.
+    `expired` counts messages that expired while they waited for their order.
     """
     per_reason = np.bincount(reason[reason >= 0], minlength=len(codes))
     by_name = {name: int(per_reason[code]) for name, code in codes.items()}

@@ -13,17 +13,17 @@ from collections.abc import Callable, Sequence
 from importlib.resources import files
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from precede.lake.layout import Lake
 from precede.lake.results import Results, Row, read_results
 from precede.report.paper_pages import write_papers
 from precede.report.protocol_pages import Card, write_protocols
 from precede.report.run_pages import RunPages
-from precede.report.sweep_pages import glance, write_sweep
-from precede.report.tables import Cell, Link, Table, html
+from precede.report.sweep_pages import glance, run_table, write_sweep
+from precede.report.tables import Cell, Table, html
 from precede.report.trace_pages import write_traces
-from precede.report.writing import SECTIONS, Pages, options_text, page_name
+from precede.report.writing import SECTIONS, Pages
 
 EVENTS: Final = 100_000
 RUNS: Final = 200
@@ -57,8 +57,7 @@ def build_site(
 ) -> Built:
     """Write the site of a lake into the folder `out`: at most `runs` runs, with at most `events` events each.
 
-    If `runs` is None, as many as are soon written. `evidence` has rows of member, what it signed, proof or
-    hint, and key.
+    If `runs` is None, as many as are soon written. A row of `evidence` is member, deed, proof or hint, key.
     """
     results = read_results(lake)
     pages = fresh_folder(out)
@@ -93,7 +92,7 @@ def build_site(
         sweeps=sweeps,
         traces=html(traces) if traces.rows else "",
         papers=html(paper_table) if paper_table.rows else "",
-        runs=html(_run_table(results, with_page)) if results.runs else "",
+        runs=html(run_table("All runs", results, results.runs, with_page)) if results.runs else "",
         protocols=html(protocols) if protocols.rows else "",
     )
     (out / "assets" / _LIST).write_text("\n".join(pages.written) + "\n", encoding="utf-8")
@@ -154,24 +153,3 @@ def _summary(results: Results) -> str:
             f" For contrast, {runs} of protocols that promise no order violated causal order {broken:,} times."
         )
     return text
-
-
-def _run_table(results: Results, with_page: set[str]) -> Table:
-    rows: list[list[Cell]] = []
-    for run in results.runs:
-        verdict: dict[str, Any] = results.verdicts.get(run["run_id"], {})
-        name = run["run_id"]
-        rows.append(
-            [
-                Link(name, page_name("run", name)) if name in with_page else name,
-                run["scenario"],
-                run["protocol"],
-                options_text(run["options"]),
-                run["seed"],
-                verdict.get("order"),
-                verdict.get("verdict") if run["status"] == "finished" else run["status"],
-                run["rows"],
-            ]
-        )
-    columns = ("run", "scenario", "protocol", "options", "seed", "order", "verdict", "rows")
-    return Table("All runs", columns, rows)

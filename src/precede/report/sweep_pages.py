@@ -54,7 +54,7 @@ def write_sweep(pages: Pages, results: Results, sweep: str, with_page: set[str])
                 tables=[html(table_of_groups(groups))],
                 filter="numbers",
             ),
-            Section("Runs", tables=[html(_runs(results, runs, with_page))], filter="runs"),
+            Section("Runs", tables=[html(run_table("Runs", results, runs, with_page))], filter="runs"),
         ],
     )
     return {
@@ -293,11 +293,14 @@ def _runs(results: Results, runs: list[Row], with_page: set[str]) -> Table:
     rows: list[list[Cell]] = []
     for run in runs:
         name = run["run_id"]
-        verdict = results.verdicts.get(name, {}).get("verdict", run["status"])
         link = Link(name, page_name("run", name)) if name in with_page else name
-        settings = options_text(run["options"])
-        rows.append([link, run["scenario"], run["protocol"], settings, run["seed"], verdict, run["rows"]])
-    return Table("Runs", ("run", "scenario", "protocol", "options", "seed", "verdict", "rows"), rows)
+        verdict = results.verdicts.get(name, {})
+        described = (run["scenario"], run["protocol"], options_text(run["options"]), run["seed"])
+        rows.append(
+            [link, *described, verdict.get("order"), verdict.get("verdict", run["status"]), run["rows"]]
+        )
+    columns = ("run", "scenario", "protocol", "options", "seed", "order", "verdict", "rows")
+    return Table(title, columns, rows)
 
 
 def _download(pages: Pages, sweep: str, groups: list[Row]) -> Markup:

@@ -117,9 +117,9 @@ class SegmentWriter:
 def write_segment(store: SegmentSource, folder: Path, run_id: str, node: str) -> int:
     """Move the rows of a store into a new Parquet file and return how many there were.
 
-    A file's name has the incarnation, the first step and the number of rows. After a crash between writing the
-    file and committing, the same file is written again, or a longer one with another name replaces it. The name
-    must differ then, because a reader that watches the folder reads each name once.
+    Its name has the incarnation, the first step and the number of rows. After a crash between writing the file
+    and committing, the same file is written again, or a longer one with another name: a reader reads each name
+    once.
     """
     blocks = store.logged()
     rows = [row for _, data in blocks for row in msgspec.msgpack.decode(data)]

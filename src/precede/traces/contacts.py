@@ -101,8 +101,7 @@ def contact_list(
 ) -> ContactList:
     """Make a contact list from rows with names, in any order, merged by pair and cut to `presence`.
 
-    Raises BadInput for a contact of a node with itself, one that ends before it starts, or a node without
-    presence.
+    Raises BadInput for a contact with itself, one that ends before it starts, or a node without presence.
     """
     met = list(rows)
     present = None if presence is None else list(presence)

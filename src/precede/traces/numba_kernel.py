@@ -347,8 +347,7 @@ def _overlap(boxes: Floats, k: int, m: int) -> bool:
 def sweep(node: Ints, motions: Floats, reach: float, begin: int, end: int, width: int) -> Ints:
     """Return all pieces of contacts, window by window, as columns a, b, start, end.
 
-    Segments are sorted by t0. A window ends early when many nodes begin a second or third segment in it: few of
-    these coexist with a given segment.
+    Segments are sorted by t0. A window ends early when many nodes begin a second or third segment in it.
     """
     found = np.empty((4, 1024), dtype=np.int64)
     count = 0

@@ -89,8 +89,7 @@ def random_walk(seed: int, walkers: Walkers, leg: Duration = 60 * SECOND) -> Mob
 def gauss_markov(seed: int, walkers: Walkers, alpha: float = 0.75, step: Duration = 10 * SECOND) -> Mobility:
     """Speed and direction change gradually: each is `alpha` times the last, plus its mean, plus noise.
 
-    The mean speed is the middle of `speed`; a mean direction is drawn once, and turns where an edge reflects
-    the node.
+    A node's mean direction is drawn once, and turns where an edge reflects the node.
     """
     if not 0 <= alpha <= 1 or step <= 0:
         raise BadInput("gauss-markov: expected alpha between 0 and 1 and a step above 0")

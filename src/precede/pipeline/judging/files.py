@@ -141,10 +141,9 @@ def _settle(names: Sequence[str], order: Order | None, options: VerifyOptions) -
 def _judge_shuffled(
     session: SparkSession, path: str, pieces: Sequence[Piece], query: Query, layout: Layout
 ) -> list[dict[str, Any]]:
-    """Verify orders that are spread over files. Returns an answer for each order.
+    """Verify orders that are spread over files: tasks pack row groups, and Spark moves the packed rows.
 
-    Tasks read row groups and pack them; Spark moves the packed rows. If only some buckets have broadcasts or
-    deadlines, all are judged again, with that knowledge.
+    If only some buckets have broadcasts or deadlines, all are judged again, with that knowledge.
     """
     units = divide(pieces, ROWS_A_TASK)
     rows = sum(unit.rows for unit in units)

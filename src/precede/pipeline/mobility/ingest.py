@@ -69,8 +69,7 @@ def sources_of(
     """Check files and return each with the name of its trace, its format and its options.
 
     The name is `name` for a single file, else it is made from the file's name. Raises BadInput for a missing
-    file, an unknown format, an option that the format does not have, a name that is not allowed or that two
-    files would have, and a `name` for several files.
+    file, an unknown format or option, and a name that is not allowed or that two files would have.
     """
     if name is not None and len(paths) > 1:
         raise BadInput(f"--name {name!r} is for one file, but {len(paths)} are given")

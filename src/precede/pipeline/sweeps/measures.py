@@ -33,10 +33,8 @@ def measure(
 ) -> DataFrame:
     """Compute every measure of every run in `events` and `gauges`, as rows of run_id, measure and value.
 
-    With a `window`, only messages are measured that were broadcast from its first instant to before its second.
-
-    A measure without a value has no row. A task measures one run after the other with `precede.measures`, in
-    batches.
+    With a `window`, only messages broadcast between its two instants are measured. A measure without a value
+    has no row.
     """
     part = None if window is None else Window(*window)
     measured = _by_run(events, EVENT_COLUMNS, partial(EventMeasures, part))

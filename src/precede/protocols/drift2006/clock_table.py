@@ -137,10 +137,9 @@ class ClockTable:
         self.packed = packed + (rise << shift) + (other_rise << other_shift)
 
     def merge(self, tables: Sequence[bytes]) -> tuple[bool, Packed]:
-        """Take the fresher entry of every column from received tables, the last one first.
+        """Take the fresher entry of every column from received tables of this size, the last one first.
 
-        Tables of another size are ignored. Returns whether an entry rose, and the bits of sequence numbers that
-        changed.
+        Returns whether an entry rose, and the bits of sequence numbers that changed.
         """
         packed, guards = self.packed, self._guards
         size, up = self.form.size, self._bits - 1

@@ -67,8 +67,7 @@ class Delivery:
     def waiting(self) -> Sequence[Waiting]:
         """List the undelivered messages in their order; each waits for the one before it.
 
-        If the first one is not safe yet, it waits for sources whose clocks are too low, written as their
-        message 0.
+        A first one that is not safe waits for sources whose clocks are too low, written as their message 0.
         """
         state = self._state
         placed = sorted(state.pending.heap)

@@ -108,8 +108,7 @@ class Joining(Struct, eq=False):
     def receive(self, body: Body, now: Instant, effects: list[Effect]) -> None:
         """Process a request to be a source: the sponsor TO-multicasts the admission. Ignore other packets.
 
-        Streams that the applicant began in an earlier incarnation are suspected, so that the next view removes
-        them.
+        Streams of the applicant's earlier incarnations are suspected, so that the next view removes them.
         """
         if not isinstance(body, Application):
             return

@@ -70,8 +70,7 @@ def measure(
 ) -> dict[str, Any]:
     """Carry out and verify one run, and measure its stations' buffers second by second.
 
-    As in the paper, `max` is the fullest station. With a centralised discard every station would keep as much.
-    Mean and deviation leave that station out.
+    As in the paper, `max` is the fullest station, which mean and deviation leave out.
     """
     sink = TableSink()
     outcome = carry_out(describe(experiment, seed, duration, hosts, rate, options), sink)

@@ -53,8 +53,7 @@ def play(
 ) -> Tally:
     """Run the nodes of an emulation, a list of them in each process, and return the sum of their counts.
 
-    `report` gets the counts regularly. No process outlives this call. Raise RuntimeError if one ended with an
-    error.
+    `report` gets the counts regularly. No process outlives this call; RuntimeError if one failed.
     """
     clock, end = stage.clock, stage.plan.end
     processes = Processes(stage, shares, end)

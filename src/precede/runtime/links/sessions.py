@@ -203,8 +203,7 @@ class Sessions:
     def meet(self, peer: NodeId, boot: int, where: Where, now: float) -> None:
         """Begin a handshake with a member, unless there is a session since its last start (`boot`).
 
-        The member with the smaller number begins at once, the other one a little later. If both begin, both
-        sessions work.
+        The member with the smaller number begins at once. If both begin, both sessions work.
         """
         known = self._table.peer(peer)
         current = known.current()

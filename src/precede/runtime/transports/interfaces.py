@@ -31,8 +31,7 @@ def lan_interfaces(host: str) -> list[Interface]:
     """Return the interfaces for a member that is bound to `host`.
 
     The hosts "", "0.0.0.0" and "::" stand for all interfaces, without loopback unless there is no other. An
-    IPv4 host stands for the interface with this address, "::1" for loopback. For any other host all are
-    returned.
+    IPv4 host stands for the interface with this address, "::1" for loopback, any other for all.
     """
     found = _all_up()
     if host in ("", "0.0.0.0", "::"):

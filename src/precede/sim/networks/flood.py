@@ -205,10 +205,9 @@ class FloodRadio(Network):
     # -- collisions --------------------------------------------------------------------------------------
 
     def _collide(self, radio: _Radio, air: _Air, near: Sequence[NodeId]) -> None:
-        """Marks the collisions that a new transmission causes.
+        """Marks the collisions that a new transmission causes, also of what the sender hears.
 
-        A node in range that hears another transmission loses both; one that sends loses the new one. The sender
-        loses what it hears.
+        A node in range that hears another transmission loses both; one that sends loses the new one.
         """
         spoils: dict[NodeId, None] = {}
         air.spoils = spoils

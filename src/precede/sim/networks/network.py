@@ -94,8 +94,7 @@ class Network(ABC):
     def flight(self, sender: NodeId) -> Flight | None:
         """Returns how long a node's packets take, if this network only delays them; else None.
 
-        If it is not None, the fast path carries out unkeyed sends to one node itself, and calls `send` only for
-        the others.
+        If it is not None, the fast path carries out unkeyed sends to one node without calling `send`.
         """
         return None
 

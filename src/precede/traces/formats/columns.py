@@ -30,8 +30,7 @@ def places_in(
 ) -> dict[str, int] | None:
     """Find our columns in a header: the index of each that it has, or None if it has none.
 
-    `synonyms` are other names for our columns; `mapping` names columns explicitly, and each of these must
-    exist.
+    `synonyms` are other names for our columns; `mapping` names columns, each of which must exist.
     """
     lowered = [name.strip().lower() for name in header]
     if mapping:

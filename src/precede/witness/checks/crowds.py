@@ -29,8 +29,7 @@ def mark_late(
     """Mark every late delivery: its process delivered before it a message that depends on it.
 
     Returns the number of marked rows. `column[p]` is the clock column of a process that broadcasts, `schedule`
-    the result of `take_turns`, `rank` the number type of a clock entry, `memory` the bytes that clocks may
-    take.
+    the result of `take_turns`, `rank` the number type of a clock entry, `memory` the bytes for clocks.
     """
     arrays = (history.start, history.events, marks, history.source, history.base)
     width = int(column.max(initial=-1)) + 1
@@ -66,10 +65,8 @@ def _walk(
 ) -> Ints:
     """Mark late deliveries in `marks`, one process after the other, with one clock that is reset between them.
 
-    Returns False if the budget was spent. The marks that are set then are right, but not complete.
-
     To add a delivered message to the clock, visit the rows of its source since the last message of that source
-    that the clock has.
+    that the clock has. Returns False if the budget was spent: the marks are then right, but not complete.
     """
     for p in range(len(start) - 1):
         count = 0

@@ -96,8 +96,7 @@ def find_knots(
 ) -> int:
     """Find the knots: Tarjan's strongly connected components of the relation "delivered directly before".
 
-    `knot[m]` becomes the component of message m. The caller passes `seen` filled with 0 and `knot` with -1, per
-    message. Returns the number of components.
+    `knot[m]` becomes the component of message m. The caller fills `seen` with 0 and `knot` with -1.
     """
     counter, height, violations = 0, 0, 0
     for root in range(len(seen)):
@@ -143,8 +142,7 @@ def distinct_opinions(
 ) -> int:
     """Find the distinct orders in which processes deliver one knot. Returns their number.
 
-    `members[first:end]` are the knot's deliveries, process by process, as indices into `rest`. Order k is
-    `members[heads[k]:tails[k]]`.
+    `members[first:end]` are its deliveries in `rest`; order k is `members[heads[k]:tails[k]]`.
     """
     different = 0
     head = first
@@ -177,9 +175,7 @@ def distinct_opinions(
 def find_disagreement(
     different: int, heads: Ints, tails: Ints, members: Ints, rest: Ints, place: Ints, stamp: Ints, pair: Ints
 ) -> bool:
-    """Find two messages that two of the distinct orders put in different order.
-
-    Returns False if there are none.
+    """Find two messages that two of the distinct orders put in different order; False if there are none.
 
     `pair` becomes the indices of x and y in one order, then of y and x in the other. The caller passes `stamp`
     filled with -1 before the first knot; a message belongs to one knot only, so it need not be cleared.

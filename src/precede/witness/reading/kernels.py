@@ -34,8 +34,7 @@ _HASH_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 def pair_codes(a: Ints, b: Ints, done: Ints, table: Ints, keys: Ints, count: Ints, out: Ints) -> Ints:
     """Number the distinct pairs (a, b) in the order of appearance, from row `done` on, with a hash table.
 
-    Returns how many rows are done and the number of pairs. It stops early when the hash table must grow; the
-    caller then continues with a larger one.
+    Returns how many rows are done and the number of pairs; it stops when the hash table must grow.
     """
     mask = len(table) - 1
     last_key, last_code = np.int64(-1), np.int32(-1)
@@ -166,8 +165,7 @@ def number_messages(
 ) -> Ints:
     """Number the messages by process and step. Returns -1, or the first row whose number does not ascend.
 
-    `arrival[m]` becomes the number in the log of message m's broadcast. `contiguous[p]` becomes 0 when the
-    numbers of a source have holes.
+    `arrival[m]` becomes the number in the log of m's broadcast, `contiguous[p]` 0 if numbers have holes.
     """
     count = 0
     for p in range(len(start) - 1):

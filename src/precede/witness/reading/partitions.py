@@ -21,10 +21,9 @@ class Piece(Struct, frozen=True):
 
 
 def pieces_in(folder: Path) -> list[Piece]:
-    """Find the Parquet files in a folder and below it.
+    """Find the Parquet files in a folder and below it, without hidden ones.
 
-    A file is left out if its name or that of a folder above it begins with a dot, or with an underscore without
-    a `=`.
+    Hidden are names, also of folders, that begin with a dot, or with an underscore and have no `=`.
     """
     paths = sorted(folder.rglob("*.parquet"))
     below = [(path, path.relative_to(folder).parts) for path in paths]

@@ -255,8 +255,7 @@ class PlainBuilder:
     ) -> list[tuple[Process, Key]]:
         """List every message with its source, by source and in the order of broadcasting.
 
-        Without broadcast rows the messages are those that were delivered; opaque ids then get a source without
-        a name.
+        Without broadcast rows the messages are those that were delivered; opaque ids get a nameless source.
         """
         if not deliveries_only:
             return [

@@ -108,8 +108,7 @@ def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, An
 def missing(prepared: Prepared, log: pa.Table) -> list[str]:
     """Describe where founders that kept their state delivered different sequences or lack a message.
 
-    They must deliver what any node delivered, and what a node that is up at the end broadcast. A line also says
-    if some node could not broadcast after healing.
+    Due is what any node delivered, and what a node that is up at the end broadcast.
     """
     sequences: dict[Process, list[str]] = {}
     broadcasts: list[str] = []

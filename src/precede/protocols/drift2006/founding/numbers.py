@@ -28,9 +28,8 @@ def is_agreed(group: int) -> bool:
 def gives_way(group: int, other: int) -> bool:
     """Do members of `group` that meet the group `other` move to it?
 
-    Never if the founders of `group` agreed on it, or if it is the configured one: its members rely on it that
-    all of them deliver the same messages. Otherwise they move to a group that founders agreed on, or to one
-    with a lower number.
+    Never from a configured group, or one that its founders agreed on: its members rely on it. Otherwise they
+    move to a group that founders agreed on, or to one with a lower number.
     """
     if is_agreed(group) or group == CONFIGURED_GROUP:
         return False
