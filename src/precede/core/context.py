@@ -1,5 +1,7 @@
 """What a node gets when it is built (`Context`), and how it reports a message that waits (`Waiting`)."""
 
+from __future__ import annotations
+
 from random import Random
 from typing import Generic, TypeVar
 

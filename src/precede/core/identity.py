@@ -9,6 +9,8 @@ outside its range is an error there, so no protocol checks it again. Values that
 checked, and a simulation pays nothing.
 """
 
+from __future__ import annotations
+
 from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta, Struct

@@ -1,5 +1,7 @@
 """One run in this process, with its event log in memory: `precede.simulate`."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any, Literal

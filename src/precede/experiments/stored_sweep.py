@@ -1,5 +1,7 @@
 """A finished sweep in the lake, as data frames: `precede.read_sweep`."""
 
+from __future__ import annotations
+
 import json
 from os import PathLike
 from typing import Any, Literal

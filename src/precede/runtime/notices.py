@@ -4,6 +4,8 @@ A notice is logged as a warning to the logger `precede` and listed in `Group.sta
 for mistakes of a set-up that frames alone would leave unseen: nobody is heard, another key, other settings.
 """
 
+from __future__ import annotations
+
 import logging
 from typing import Final
 

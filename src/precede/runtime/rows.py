@@ -118,8 +118,7 @@ def write_segment(store: SegmentSource, folder: Path, run_id: str, node: str) ->
     """Move the rows of a store into a new Parquet file and return how many there were.
 
     Its name has the incarnation, the first step and the number of rows. After a crash between writing the file
-    and committing, the same file is written again, or a longer one with another name: a reader reads each name
-    once.
+    and committing, the same file is written again, or a longer one under another name.
     """
     blocks = store.logged()
     rows = [row for _, data in blocks for row in msgspec.msgpack.decode(data)]

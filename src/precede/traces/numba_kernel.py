@@ -3,8 +3,7 @@
 Candidate pairs are found window by window. A window lasts about as long as nodes need to move by the range; in
 it every segment sweeps a box, and a hashed grid finds the boxes that overlap. For each such pair of segments
 the interval in range is computed from the roots of a quadratic in double precision, with an error bound. If the
-bound does not determine the microsecond, the sign of the quadratic decides, in double-double arithmetic (106
-bits).
+bound does not determine the microsecond, the sign of the quadratic decides, in double-double arithmetic.
 
 Functions that call each other are in this one file, because numba renews the cached compilation of a function
 only when the function's own file changes.

@@ -1,8 +1,7 @@
 """The values that a trace reader yields: rows for the lake, rejects, and a summary that adds up.
 
 A *row* is one line of data in a file: not blank, not a comment, not a header. Every row is counted once, as
-kept or as rejected; a reject has the file, the line and the reason. Repairs and merges that lose no row are
-counted in `notes`.
+kept or as rejected; a reject has the file, the line and the reason. `notes` counts repairs and merges.
 """
 
 from collections.abc import Iterable, Iterator

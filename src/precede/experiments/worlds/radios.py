@@ -4,8 +4,7 @@ The values are round figures for devices in the field, not the rates on a data s
 before them. `ble`: LE 1M with data length extension carries about 0.7 Mbit/s of payload; discovery and
 connection take about two seconds. `wifi`: 802.11n between phones, about 25 Mbit/s; forming a group takes about
 five seconds. `lora`: spreading factor 7 at 125 kHz, 5.5 kbit/s; every packet has a preamble and a header. The
-duty cycle that the law prescribes for LoRa in Europe (1 %) is not applied: set `bandwidth = 6.8` for its
-long-term mean.
+legal duty cycle of LoRa in Europe (1 %) is not applied: set `bandwidth = 6.8` for its mean.
 """
 
 from collections.abc import Mapping

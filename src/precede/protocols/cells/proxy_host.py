@@ -1,8 +1,7 @@
 """A host whose station acts for it (prs1997, section 9, and CK, its descendant).
 
 It delivers each message on arrival and acknowledges it at once. It sends its own messages one at a time and
-retransmits each until the station acknowledges it. The papers' radio loses nothing; ours does, so both sides
-retransmit.
+retransmits each until the station acknowledges it. The papers' radio loses nothing; ours does.
 """
 
 from collections.abc import Mapping

@@ -61,9 +61,8 @@ class Flood(Struct, frozen=True, gc=False, array_like=True):
 class Piggyback(Struct, frozen=True, gc=False, array_like=True):
     """The virtual-flooding data of a packet.
 
-    Clocks are in `table`, one for every column of the set of columns that `layout` names, or in `chosen`, when
-    the number of entries is limited. `floors` has, for each voter of `view`, the timestamp up to which it holds
-    every message.
+    Clocks are in `table`, one for every column that `layout` names, or in `chosen`, when the number of entries
+    is limited. `floors` has, for each voter of `view`, the timestamp up to which it holds every message.
     """
 
     group: GroupNumber

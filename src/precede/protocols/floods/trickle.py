@@ -2,8 +2,7 @@
 
 A node sends once in an interval, at a random instant of its second half, unless enough neighbours have sent an
 equal digest. While all agree, the interval grows by a factor, up to a longest one. When a neighbour has more or
-less than this node, the interval falls back to the shortest. So news spreads fast, and agreement costs almost
-nothing.
+less than this node, the interval falls back to the shortest. So news spreads fast, and agreement is cheap.
 """
 
 from random import Random

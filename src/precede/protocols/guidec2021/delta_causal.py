@@ -1,8 +1,7 @@
 """`delta_causal`: causal broadcast of messages with lifetimes (guidec2021, section V, codes 8 to 13).
 
 A message waits for each immediate predecessor until that is delivered, or until its deadline has passed here:
-then it will never be delivered here, and nothing waits for it. So a lifetime bounds both the waits and the
-registries.
+then it will never be delivered here, and nothing waits for it. So a lifetime bounds waits and registries.
 
 The paper tags a message with its deadline alone, and notices expiry only when something else happens. We give a
 message a number and a deadline, keep barrier entries that outlive what covers them, and set timers, because the

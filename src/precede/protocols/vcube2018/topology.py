@@ -3,8 +3,7 @@
 All functions are pure. A node number is a position in a hypercube, so it is small. The bit mask `live` has the
 bit x for each working node x. The paper has 2^d nodes and none fails; we allow any set of nodes, because the
 first fault-free node of a cluster represents it (section 2), and a position without a node counts as faulty.
-Algorithm 1 prints `1 < s <= h`; we read `1 <= s <= h`, because as printed the child of cluster 1 is never
-reached.
+Algorithm 1 prints `1 < s <= h`; we read `1 <= s <= h`, else the child of cluster 1 is never reached.
 """
 
 from collections.abc import Iterable

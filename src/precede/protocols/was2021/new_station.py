@@ -3,8 +3,7 @@
 The invariant: for each host there is at most one token, the right to serve the host. The token is the record at
 the station that owns it, or Rsp2 in flight, the packet that moves the record. There is no token after the host
 has left or was declared down. Only an owner answers Req1, the first request of a handoff, and only for a newer
-connection. It gives the token away only in Rsp2, and only for the connection it answered last. Only an owner
-sends connectACK.
+connection. It gives the token away only in Rsp2, for the connection it answered last. Only it sends connectACK.
 
 PS is the list of stations that may have a record of the host. PS of the newest connection has every station
 that the token can reach, so each of them gets Req1. The owner answers it. A station that waits for the record
@@ -99,8 +98,7 @@ class NewStation:
     ) -> None:
         """Phase 1: send Req1 to every station that may have the record; if there is none, the host joins again.
 
-        A newer connect during a handoff asks again and keeps the older attempts (E13); a repeated one changes
-        nothing.
+        A newer connect during a handoff asks again and keeps the older attempts (E13); a repeated one does not.
         """
         hosts = self.registrations
         if record is None:

@@ -138,8 +138,7 @@ class Transmission:
     def end_judgement(self) -> bool:
         """Stop counting. Return True if too large a share of the transmissions were repetitions.
 
-        The paper judges by the collision rate; a station cannot observe that, so we take the share of
-        repetitions.
+        The paper judges by the collision rate; a station cannot observe that, so we take repetitions.
         """
         self.judged_at = None
         share = self.repetitions / max(1, self.repetitions + self.first_transmissions)

@@ -2,8 +2,7 @@
 
 Any number of nodes share a process and an event loop; all processes of an emulation have the same epoch and
 speed. Both ends of a link open and close it by their own schedule, at the same instant of the same clock. A
-frame may arrive before the receiver's timer has opened the link, so a node applies all due changes before each
-frame.
+frame may arrive before the receiver's timer has opened the link, so a node first applies all due changes.
 """
 
 import asyncio

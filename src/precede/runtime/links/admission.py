@@ -5,8 +5,7 @@ encrypted with the group key. `OpenAdmission` is for links that have encryption 
 sender that a frame names.
 
 Both sort incoming frames into authentic data of one neighbour (`Arrived.sender`) and data for everybody, in
-which the sender only names itself. Both report when a neighbour is ready (`on_ready`), alive, or at a new
-address.
+which the sender only names itself. Both report when a neighbour is ready, alive, or at a new address.
 """
 
 import struct

@@ -1,8 +1,7 @@
 """Frames that every member may read: sealed with a key of the group, so any member could have made them.
 
 A frame is `5, salt 8, counter 4, sealed data, tag 16`. The salt is drawn at each start and enters the key, so
-no nonce is used twice under one key, whatever a restart forgets. A receiver remembers which counters of a salt
-it has seen.
+no nonce is used twice under one key, whatever a restart forgets. A receiver remembers the counters of a salt.
 """
 
 import os

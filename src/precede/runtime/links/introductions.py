@@ -3,8 +3,7 @@
 A member has an Ed25519 key that signs, an X25519 key for links, and an id of 128 bits: the BLAKE2b hash of its
 Ed25519 key. Its name is a label. An introduction binds the name to both keys under the member's own signature,
 so anybody may pass it on. With a roster, only the keys of the roster are accepted. Without one, members trust
-everybody who holds the group key: then the keys of a member are derived from its name and prove nothing by
-themselves.
+everybody who holds the group key: then a member's keys are derived from its name and prove nothing.
 
 Protocols number members by 47 bits of the hash of their names. Two names with one number are refused.
 """

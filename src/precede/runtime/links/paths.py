@@ -3,8 +3,7 @@
 An address is proven when a member answered a challenge from it with data that only this member knows. Before
 that, at most three times the bytes that came from an address go to it, so an attacker who forges a victim's
 address gains nothing. A member whose frames come from a new address moves there only after both addresses were
-challenged. The old one stays if it answers in time, so a relay that is faster than the direct path does not
-attract the traffic.
+challenged. The old one stays if it answers in time, so a faster relay does not attract the traffic.
 """
 
 import os

@@ -21,8 +21,7 @@ class Session:
     """One agreed pair of keys with a peer, valid until either side starts again.
 
     `mine` and `theirs` are the indices that name it in frames to us and to the peer. It is unconfirmed until
-    the initiator has sent a frame in it, which proves that the initiator holds the key. `answer` is message 2,
-    kept to be repeated.
+    the initiator has sent a frame in it, which proves that the initiator holds the key. `answer` is message 2.
     """
 
     def __init__(self, peer: NodeId, boot: int, mine: int, theirs: int, where: Where, now: float) -> None:

@@ -2,8 +2,7 @@
 
 Each pair of members that hear each other runs the Noise handshake KKpsk0. It binds both identities, both boots,
 the group and the wire version, and ends in one key for each direction. Nothing outside a session changes the
-state of a pair: frames for everybody (`group_seal.py`) only carry beacons, introductions, and messages that may
-be lost.
+state of a pair: frames for everybody (`group_seal.py`) carry beacons, introductions, messages that may be lost.
 
 This module has no clock and no socket: inputs bring `now` in seconds, frames leave through `send`.
 

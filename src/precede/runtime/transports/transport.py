@@ -4,6 +4,8 @@ A transport moves frames, best effort: each arrives complete or not at all, perh
 places, not nodes, keys or order; `links` learns which node is at which place.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import TypeAlias

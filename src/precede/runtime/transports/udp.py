@@ -5,6 +5,8 @@ frames to one neighbour go to the address it was heard from. IPv4 and IPv6 are u
 interfaces without an IPv4 address, while no member is near, and while a member is near that is reached by IPv6.
 """
 
+from __future__ import annotations
+
 import socket
 import time
 from collections.abc import Sequence

@@ -1,9 +1,8 @@
 """The cellular network (was2021, section 5): stations on a wired tree, one radio cell each, hosts that move.
 
 Nodes 0 .. stations-1 are stations, the rest are hosts. The tree's links are reliable and first-in first-out,
-with bandwidth and delay; control packets queue with messages. A host gets `link_up` and `link_down` over
-RADIO for its cell, a station over WIRED for its tree neighbours; a station does not know which hosts are in
-its cell.
+with bandwidth and delay; control packets queue with messages. A host gets `link_up` and `link_down` over RADIO
+for its cell, a station over WIRED for its tree neighbours; it does not know which hosts are in its cell.
 """
 
 from __future__ import annotations

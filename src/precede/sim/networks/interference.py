@@ -3,8 +3,7 @@
 A transfer waits while another one would disturb it, or be disturbed by it: while the sender, the receiver or
 one of their neighbours transmits, and while a neighbour of the sender receives (the protocol model of Gupta and
 Kumar, with carrier sensing that knows of receivers too). A node has one transmitter. Waiting transfers are
-tried in the order in which they began to wait. Transmissions to all neighbours at once and free summaries take
-no air.
+tried in the order in which they began to wait. Transmissions to all neighbours and free summaries take no air.
 """
 
 from precede.core.effects import Send

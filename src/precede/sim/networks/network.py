@@ -26,8 +26,7 @@ CONTACTS_END, NODES_LEAVE, NODES_ENTER, CONTACTS_BEGIN, MESSAGES_BORN, REST = ra
 class Simulator(Protocol):
     """The simulator as a network sees it.
 
-    Calls take effect before they return, except `schedule`, `schedule_phase`, `soon` and the arrival in
-    `dispatch`.
+    Calls take effect before they return, except `schedule`, `schedule_phase`, `soon` and `dispatch`.
     """
 
     now: Instant

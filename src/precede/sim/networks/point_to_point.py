@@ -2,8 +2,7 @@
 
 Each node has its own random generators. A draw depends on the number of the transmission and never on what is
 in the packet, so two protocols that send alike meet the same network. Without `fifo`, packets overtake each
-other as their delays fall. A finite bandwidth gives each directed link a queue in which keyed sends can be
-replaced.
+other as their delays fall. A finite bandwidth gives each directed link a queue with keyed sends.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """The packet-switched network of vcube2018, section 5: t_pc + t_q + t_t + t_pp for every packet.
 
-A node has one sending queue. A packet waits there for those before it (t_q), is put on the line (t_t),
-crosses it (t_pp, drawn for each packet or once for each link), and is processed by its receiver (t_pc). There
-is no broadcast medium: a packet for several nodes is queued as one copy for each. Links lose nothing and are
-not FIFO. When a node goes down, packets still in its queue are lost, and packets that have left it arrive.
+A node has one sending queue. A packet waits there for those before it (t_q), is put on the line (t_t), crosses
+it (t_pp, drawn for each packet or once for each link), and is processed by its receiver (t_pc). There is no
+broadcast medium: a packet for several nodes is queued as one copy for each. Links lose nothing and are not
+FIFO. When a node goes down, packets still in its queue are lost, and packets that have left it arrive.
 
 The wait is computed, not simulated: the time at which a packet leaves is known when it is queued, so its `sent`
-row has the instant at which it was queued. Draws are taken from a node's own generator in the order of its
-transmissions.
+row has the instant at which it was queued. A node draws from its own generator, in the order of its packets.
 """
 
 from __future__ import annotations

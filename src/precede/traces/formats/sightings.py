@@ -2,8 +2,7 @@
 
 iMote files have this form, with more columns that are ignored. Fields are separated by spaces, tabs, commas or
 semicolons; times are in seconds. A sighting is directed: that i hears j and j hears i at the same time is one
-contact. A device that is only seen by others, and never scans itself, is *external*; `internal` rejects its
-sightings.
+contact. A device that never scans itself is *external*; `internal` rejects its sightings.
 """
 
 from collections.abc import Callable, Iterable, Iterator

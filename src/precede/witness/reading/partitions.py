@@ -1,7 +1,6 @@
 """Columns in folder names: `run_id=r1/node=7/part-0.parquet`, as Spark's `partitionBy` writes them.
 
-A value in a folder name is text, with special characters as `%20`. A column that is also in the files is read
-from the files.
+A value in a folder name is text, with special characters as `%20`. A column of the files goes before it.
 """
 
 from pathlib import Path

@@ -97,8 +97,7 @@ class RowStore:
 
     In the normal mode each process's rows must come in the order of its steps, as a recorder writes them: rows
     that are neither broadcasts nor deliveries are checked and dropped. With `sorting` every row is stored with
-    its place in the file, and all rows are sorted and checked at the end, so that an error message can name the
-    row.
+    its place in the file, and all rows are sorted and checked at the end, so that errors can name the row.
     """
 
     def __init__(

@@ -2,8 +2,7 @@
 
 Founders flood that they are up. When all are up, the one with the lowest id leads at once; with stores, after
 `listen` a majority suffices. A founder that sees no progress for some seconds leads too: the one with the
-lowest id may be hard to reach. A node that founds a group alone listens first, so that it finds a group that
-exists.
+lowest id may be hard to reach. A node that founds a group alone listens first, to find an existing one.
 """
 
 from typing import Final

@@ -2,8 +2,7 @@
 
 The cache works on batches. The ids are a set: a summary is a copy of it, and the messages a peer lacks are a
 set difference, which is mostly empty. A log keeps the order; it is compacted from time to time, and until then
-it has removed messages too. Deadlines are kept per batch; they are examined one by one only after the first of
-them has passed.
+it has removed messages too. Deadlines are kept per batch; each is examined only after the first has passed.
 """
 
 from __future__ import annotations
