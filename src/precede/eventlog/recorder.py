@@ -5,8 +5,6 @@ than the protocols do. `step` is computed when a block is closed, so nodes and d
 not grow with the number of rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 

@@ -1,7 +1,5 @@
 """Trials of a user's own protocol: worked examples, the swarm, and built-in rivals with the same order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 from typing import Annotated, Any, Final

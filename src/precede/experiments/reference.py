@@ -67,7 +67,6 @@ def _default(setting: Setting) -> str:
 
 
 def _meaning(setting: Setting) -> str:
-    """Return the help text and, for a list of tables, the fields of these tables."""
     if setting.item is None:
         return setting.help
     fields = ", ".join(f"`{name}` ({field.help})" for name, field in settings_in(setting.item).items())

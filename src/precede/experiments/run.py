@@ -4,8 +4,6 @@ A `Run` is plain data: the same run gives the same event log in this process and
 hash of the description and of the contents of the files it reads.
 """
 
-from __future__ import annotations
-
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -84,7 +82,6 @@ class Run(Struct, frozen=True, kw_only=True):
         return {key: _digest(self.base, value) for key, value in _paths(self)}
 
     def id_with(self, files: dict[str, str]) -> str:
-        """Return the id of the run, given the digests of its files."""
         described = msgspec.to_builtins(self)
         del described["base"], described["scenario"], described["unread"]
         described["world"].pop("lake", None)

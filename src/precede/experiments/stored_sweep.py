@@ -75,7 +75,6 @@ class Sweep:
 
 
 def _settings(options: str) -> Row:
-    """Return the settings that a grid varied, as texts and numbers."""
     settings = json.loads(options)
     return {
         key: value if isinstance(value, str | int | float) or value is None else json.dumps(value)

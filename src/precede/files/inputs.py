@@ -89,7 +89,6 @@ class EmptyLines:
         self._count = 0
 
     def add(self, line_number: int) -> None:
-        """Count the empty line with this number, from 1."""
         self._count += 1
         if self._count > MAX_EMPTY_LINES and 2 * self._count > line_number:
             raise BadInput(

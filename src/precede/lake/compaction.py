@@ -160,7 +160,6 @@ def _is_intact(job: Job, part: _Part) -> bool:
 
 
 def _merged_file(job: Job, name: str, table: str, parts: Sequence[_Part]) -> CommittedFile:
-    """Write the rows of a table that some commits still have to one file."""
     sources = [(file, spans) for part in parts for file, spans in part.files if file.table == table and spans]
     merged: dict[str, Span] = {}
     first = 0
@@ -177,7 +176,6 @@ def _merged_file(job: Job, name: str, table: str, parts: Sequence[_Part]) -> Com
 
 
 def _rows(path: Path, spans: dict[str, Span]) -> Iterator[pa.RecordBatch]:
-    """The rows of some units in a file, in its order."""
     wanted = sorted(spans.values())
     begin = 0
     with pq.ParquetFile(path) as file:

@@ -126,7 +126,6 @@ def find_damage(storage: Storage) -> Iterator[Finding]:
 
 
 def _compare(storage: Storage, file: CommittedFile) -> Iterator[Finding]:
-    """Yield a finding if a file is missing or differs from its record."""
     try:
         verified(storage, file)
     except FileNotFoundError:

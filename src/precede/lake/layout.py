@@ -72,7 +72,6 @@ class Lake:
         return lake
 
     def index(self, *kinds: str) -> Index:
-        """What the commit records of some kinds say together."""
         if self._kept is None:
             return read_index(self.commits, kinds)
         if kinds not in self._kept:
@@ -95,7 +94,6 @@ class Lake:
         return sorted({*index.places.get(table, {}), *self._foreign(table)})
 
     def place(self, table: str, unit: str) -> Place | None:
-        """Where a committed unit lies; None if no commit record names it."""
         index = self.index(*KINDS[table])
         place = index.places.get(table, {}).get(check_unit(unit))
         if place is None and index.damaged:

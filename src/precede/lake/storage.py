@@ -91,14 +91,12 @@ class Storage:
         source.unlink()
 
     def move(self, path: str, target: str) -> None:
-        """Give a file another path, where it appears whole."""
         if self.local is not None:
             (self.local / target).parent.mkdir(parents=True, exist_ok=True)
         with self._errors():
             self._fs.move(self._full(path), self._full(target))
 
     def copy_to(self, path: str, target: Path) -> None:
-        """Copy a file to this machine. Raises FileNotFoundError if there is none."""
         with (
             self._errors(),
             self._fs.open_input_stream(self._full(path), compression=None) as file,
@@ -133,7 +131,6 @@ class Storage:
         return int(info.size) if info.type == fs.FileType.File else None
 
     def delete(self, path: str) -> None:
-        """Delete a file, if it exists."""
         if self.local is not None:
             (self.local / path).unlink(missing_ok=True)
         elif self.size(path) is not None:
@@ -141,7 +138,6 @@ class Storage:
                 self._fs.delete_file(self._full(path))
 
     def delete_folder(self, path: str) -> None:
-        """Delete a folder with everything in it, if it exists."""
         if self.local is not None:
             shutil.rmtree(self.local / path, ignore_errors=True)
             return

@@ -33,7 +33,6 @@ class Presence:
         self._rows: dict[int, list[tuple[int, bool]]] = {}
 
     def add(self, kind: Codes, node: Integers, at: Integers) -> None:
-        """Add the rows of a batch."""
         rows = np.flatnonzero((kind == STARTED) | (kind == CRASHED) | (kind == LEFT))
         changes = zip(node[rows].tolist(), at[rows].tolist(), (kind[rows] == STARTED).tolist(), strict=True)
         for one, instant, started in changes:
@@ -64,7 +63,6 @@ class Addressed:
         self.counts = Growing()
 
     def add(self, batch: pa.RecordBatch, rows: Integers) -> None:
-        """Add the broadcast rows of a batch."""
         if not rows.size:
             return
         broadcasts = batch.take(pa.array(rows))
@@ -99,7 +97,6 @@ def expected_pairs(
 
 
 def ratios_within(ages: Integers, expected: int) -> Measures:
-    """The share of expected deliveries with an age of at most each of `WITHIN`."""
     sorted_ages = np.sort(ages)
     return {
         f"delivery_ratio_within_{name}": ratio(int(np.searchsorted(sorted_ages, age, "right")), expected)

@@ -64,7 +64,6 @@ PACKET_SIZES: Final = ("packet_bytes", "wire_bytes", "control_bytes", "control_e
 
 
 def measure_events(source: Source, window: Window | None = None, energy: Energy | None = None) -> Measures:
-    """Return every measure of one run's event log, as one flat mapping."""
     events = EventMeasures(window, energy)
     for batch in batches_of(source, COLUMNS):
         events.add(batch)
@@ -92,7 +91,6 @@ class EventMeasures:
         """After `measures()`: the ages and hops of deliveries elsewhere, and the buffer times of copies."""
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add a batch of rows; batches may come in any order."""
         for name in _NEEDED:
             if name not in batch.schema.names:
                 raise BadInput(f"not an event log: no column {name!r}")

@@ -38,7 +38,6 @@ class GaugeMeasures:
         self.columns = {column: Growing() for column in COLUMNS}
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add a batch of gauges."""
         for column in COLUMNS:
             if column not in batch.schema.names:
                 raise BadInput(f"not a table of gauges: no column {column!r}")

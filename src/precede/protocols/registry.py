@@ -185,7 +185,6 @@ def find_dissemination(name: str) -> DisseminationEntry[Any]:
 
 
 def disseminations() -> list[str]:
-    """Return the names of all disseminations, the built-in ones first."""
     return [
         *_DISSEMINATIONS,
         *sorted(name for name in _foreign_disseminations() if name not in _DISSEMINATIONS),

@@ -16,7 +16,6 @@ class Axis:
     logarithmic: bool = False
 
     def place(self, value: float) -> float:
-        """Return the coordinate of a value."""
         if self.logarithmic:
             share = (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         else:

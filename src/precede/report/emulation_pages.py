@@ -87,7 +87,6 @@ def _differences(kinds: Sequence[Mapping[str, Any]], differences: Sequence[Seque
 
 
 def _measures(results: Results) -> Section:
-    """Return the section with the main measures, one column for each run."""
     names = [run["run_id"] for run in results.runs]
     header = ("measure", *names)
     rows: list[list[Cell]] = [
@@ -105,7 +104,6 @@ def _verdict(results: Results, run: Row) -> str:
 
 
 def _ages(ages: Mapping[str, Sequence[float]]) -> Figure:
-    """Return the figure of the cumulative distribution of the ages, one curve for each run."""
     curves = []
     for name, values in ages.items():
         ordered = sorted(values)

@@ -169,7 +169,6 @@ def write_figure(figure: Figure, folder: Path, name: str, column: float | None =
 
 
 def table_of(figure: Figure) -> Table:
-    """Return the data of a figure as a table."""
     rows: list[list[Cell]] = []
     for curve in figure.curves:
         rows += [[curve.name, figure.x_shown(p.x), p.y, p.low, p.high] for p in curve.points]
@@ -237,7 +236,6 @@ def _draw_axes(figure: Figure, across: Axis, up: Axis, bottom: float, width: flo
 
 
 def _draw_curve(k: int, curve: Curve, across: Axis, up: Axis, figure: Figure) -> Iterator[str]:
-    """Yield the SVG of line, intervals and points of curve number k."""
     colour = COLOURS[k % len(COLOURS)]
     shift = 0.0
     if figure.categories and len(figure.curves) > 1:

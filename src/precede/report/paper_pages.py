@@ -73,7 +73,6 @@ def _claims(comparisons: list[Row], papers: Path | None) -> dict[str, list[Row]]
 
 
 def _not_measured(claim: Row) -> Row:
-    """Return a claim that nothing was measured for, as a row of `comparisons`."""
     value, tolerance = claim.get("value"), claim.get("tolerance", 0)
     return {
         "claim": claim["id"],

@@ -48,7 +48,6 @@ def write_protocols(pages: Pages, results: Results, cards: Sequence[Card], paper
 
 
 def _write(pages: Pages, results: Results, card: Card, papers: Path | None) -> str:
-    """Write the page of one protocol; returns its name."""
     sections = [Section("Order and network", tables=[html(_facts(card))])]
     cost = _cost(results, card.name)
     if cost.rows:
@@ -68,7 +67,6 @@ def _write(pages: Pages, results: Results, card: Card, papers: Path | None) -> s
 
 
 def _facts(card: Card) -> Table:
-    """Return the table with order, networks and paper of a protocol."""
     rows: list[list[Cell]] = [
         ["order", card.order],
         ["networks", ", ".join(card.worlds)],

@@ -38,7 +38,6 @@ class RunPages:
         """The ages of deliveries of each run whose page was written."""
 
     def write(self, run: Row) -> str:
-        """Write the page of a run; returns the name of its file."""
         run_id = run["run_id"]
         has_log = run["status"] == "finished" and self.results.lake.has("events", run_id)
         diagram = self._diagram(run) if has_log else _no_diagram()
@@ -118,7 +117,6 @@ class RunPages:
         }
 
     def _violation_table(self, run_id: str, violations: list[Row], log: Log) -> Table:
-        """Return the table of the first violations, with links into the diagram."""
         rows: list[list[Cell]] = []
         names = {log.name(message) for message in range(len(log.messages))}
         for row in violations[:_LISTED]:
@@ -155,7 +153,6 @@ class RunPages:
         return [] if figure is None else [svg(figure)]
 
     def _gauges(self, run_id: str) -> list[Markup]:
-        """Return one figure of sizes over time for each registry and buffer of the nodes."""
         table = self.results.lake.read("gauges", run_id, ["at_us", "name", "value", "peak"])
         names = sorted(table["name"].unique().to_pylist())
         which = indices(table["name"], names)
@@ -203,7 +200,6 @@ def _window(log: Log, until: int) -> str:
 
 
 def _map_text(run: Row) -> str:
-    """Return a sentence about what the map shows."""
     world = run["about"]["world"]
     if "trace" in world:
         within = f" within {world['range']:g} m" if "range" in world else ""

@@ -6,8 +6,6 @@ All pages are in one folder, with `assets/` and `data/`. A page loads only files
 scripts, because a page opened from a disk may not fetch files.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """The page of a sweep: measures of each group of runs with confidence intervals, as figures and a table."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -261,7 +259,6 @@ def _is_number(text: str) -> bool:
 
 
 def table_of_groups(groups: list[Row]) -> Table:
-    """Return the table with the means of the drawn measures, one row for each group."""
     measures = [name for name in DRAWN if any(row["measure"] == name for row in groups)]
     titles = {name: _titled([row for row in groups if row["measure"] == name], name) for name in measures}
     cells: dict[tuple[str, str, str], dict[str, Row]] = {}
@@ -289,7 +286,6 @@ def _half(row: Row, scale: float) -> float | None:
 
 
 def _runs(results: Results, runs: list[Row], with_page: set[str]) -> Table:
-    """Return the table of a sweep's runs, with links to their pages."""
     rows: list[list[Cell]] = []
     for run in runs:
         name = run["run_id"]

@@ -6,8 +6,6 @@
 Numbers are rounded for reading (`shown`), except in CSV, which keeps all digits. None is an empty cell.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -101,8 +99,6 @@ def shown(cell: Cell) -> str:
 
 
 def markdown(table: Table) -> str:
-    """Return the table in Markdown."""
-
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cells) + " |"
 
@@ -169,7 +165,6 @@ def _class(name: str) -> str:
 
 
 def csv_text(table: Table) -> str:
-    """Return the table as CSV, with all digits."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.header)

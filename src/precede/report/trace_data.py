@@ -73,7 +73,6 @@ def degrees(meetings: Meetings) -> Ints:
 
 
 def gaps(meetings: Meetings) -> Ints:
-    """Return the times between two contacts of the same pair, in microseconds."""
     order = np.lexsort((meetings.start, meetings.b, meetings.a))
     a, b, start, end = (column[order] for column in meetings[1:])
     same = (a[1:] == a[:-1]) & (b[1:] == b[:-1])

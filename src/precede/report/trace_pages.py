@@ -57,7 +57,6 @@ def _lead(meetings: trace_data.Meetings) -> str:
 
 
 def _facts(meetings: trace_data.Meetings) -> Table:
-    """Return the table of a trace's main figures, in units that people read."""
     lasted, between, met = (
         meetings.end - meetings.start,
         trace_data.gaps(meetings),
@@ -189,7 +188,6 @@ def _bar_length(width: float) -> float:
 
 
 def _runs(results: Results, trace: str, range_m: float | None) -> Section:
-    """Return the section that counts the runs on this trace, by sweep."""
     rows: dict[str, int] = {}
     for run in results.runs:
         world: dict[str, Any] = run["about"]["world"]

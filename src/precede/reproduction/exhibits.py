@@ -83,7 +83,6 @@ class MeasuredMean(NamedTuple):
 
 
 def read_figures(path: Path) -> list[FigureSpec]:
-    """Return the figures of a paper; none when the file does not exist."""
     if not path.is_file():
         return []
     tables, _ = read_toml(path)

@@ -21,7 +21,6 @@ class SteadyClock:
         self._slowed_at: tuple[Instant, Instant] | None = None
 
     def now(self) -> Instant:
-        """Return the current time, never less than before."""
         reading = self._read()
         if reading >= self.latest:
             self.latest = reading

@@ -42,7 +42,6 @@ def upgrade(store: Store, names: Iterable[str]) -> None:
 
 
 def _translated(value: Any, ids: Mapping[NodeId, NodeId]) -> Any:
-    """Return plain data in which every old id is replaced."""
     match value:
         case bool():
             return value

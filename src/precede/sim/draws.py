@@ -27,7 +27,6 @@ class Draws:
         self._place = 0
 
     def next(self) -> int:
-        """Return the next draw."""
         place = self._place
         if place == len(self._drawn):
             self._drawn = self._block(self._count).tobytes()

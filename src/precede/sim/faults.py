@@ -37,7 +37,6 @@ Fault: TypeAlias = Crash | Stall
 
 
 def plan_faults(world: World, faults: Sequence[Fault]) -> None:
-    """Schedules all faults."""
     for fault in faults:
         if isinstance(fault, Crash):
             world.schedule(fault.at, world.crash, fault.node, fault.after)

@@ -79,7 +79,6 @@ class NodeEffects(EffectHandler):
         self.network.node_down(hosted.id)
 
     def write_gauges(self, hosted: HostedNode) -> None:
-        """Writes each of a node's sizes, with its peak since the last time."""
         sizes, peaks = hosted.node.sizes(), hosted.peaks
         peaks.note(sizes)
         for name, value in sizes.items():

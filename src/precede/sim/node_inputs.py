@@ -78,7 +78,6 @@ class NodeInputs(FastPath):
             self.receive(to, packet, sender, over)
 
     def sent(self, node: NodeId, key: Key, ok: bool) -> None:
-        """Tells a node that a send with this key has left (`ok`), or was dropped before."""
         hosted = self.nodes[node]
         if hosted.stalled:
             hosted.deferred.append((self.sent, (node, key, ok)))
@@ -91,7 +90,6 @@ class NodeInputs(FastPath):
                 self.carry_out(node, effects, clock)
 
     def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
-        """Tells a node that it can reach a peer."""
         if self.on_link is not None:
             self.on_link(node, peer, over, True)
         hosted = self.nodes[node]
@@ -105,7 +103,6 @@ class NodeInputs(FastPath):
             self.carry_out(node, effects, clock)
 
     def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
-        """Tells a node that it can no longer reach a peer."""
         if self.on_link is not None:
             self.on_link(node, peer, over, False)
         hosted = self.nodes[node]

@@ -65,14 +65,12 @@ class ContactList:
         return int(np.concatenate(begins).min()), int(np.concatenate(ends).max())
 
     def since(self, begin: Instant) -> ContactList:
-        """Return the same contacts with time counted from `begin`."""
         shifted = self.presence
         if shifted is not None:
             shifted = Presence(shifted.node, shifted.enter_us - begin, shifted.leave_us - begin)
         return ContactList(self.names, self.a, self.b, self.start_us - begin, self.end_us - begin, shifted)
 
     def rows(self) -> Iterator[ContactRow]:
-        """Yield the contacts with names, in order."""
         for a, b, start, end in zip(
             self.a.tolist(), self.b.tolist(), self.start_us.tolist(), self.end_us.tolist(), strict=True
         ):
@@ -171,7 +169,6 @@ def read_contacts(path: str | Path, nodes: str | Path | None = None) -> ReadCont
 
 
 def read_presence(path: str | Path) -> tuple[list[tuple[str, Instant, Instant]], list[Reject], Summary]:
-    """Read a CSV file of `node,enter,leave` in seconds: the rows, the rejects and the summary."""
     summary = Summary(file=Path(path).name, format="nodes")
     kept: list[tuple[str, Instant, Instant]] = []
     rejects: list[Reject] = []

@@ -29,7 +29,6 @@ class Projection(Struct, frozen=True):
 
     @classmethod
     def around(cls, latitude: float, longitude: float) -> Projection:
-        """Return the projection with this centre."""
         bend = 1.0 - _ECCENTRICITY_2 * sin(radians(latitude)) ** 2
         east = _EQUATOR_M / sqrt(bend) * cos(radians(latitude))
         north = _EQUATOR_M * (1.0 - _ECCENTRICITY_2) / bend**1.5

@@ -68,7 +68,6 @@ def networkx_graph(contacts: ContactList) -> Any:
 
 
 def write_graphml(contacts: ContactList, path: str | Path) -> None:
-    """Write the graph of all pairs that met as GraphML, with `contacts` and `duration_s` of each edge."""
     import networkx
 
     graph = networkx_graph(contacts)

@@ -3,8 +3,6 @@
 Rows come in bounded batches. At the end the summary is complete: rows read are rows kept plus rows rejected.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, get_args
@@ -197,7 +195,6 @@ class Loaded(Struct):
 
 
 def load(path: str | Path, format: str, options: Options | None = None) -> Loaded:
-    """Read a whole file into memory."""
     reading = Reading(path, format, options)
     loaded = Loaded([], [], [], [], reading.summary)
     for batch in reading.batches():

@@ -67,7 +67,6 @@ class Summary(RowCounts):
         self.notes[cause] = self.notes.get(cause, 0) + times
 
     def lines(self) -> list[str]:
-        """Return the summary as lines of text."""
         made = [f"{n:,} {noun}" for n, noun in self._made() if n]
         text = [f"{self.file}: {self.rows()}", f"  {self.nodes:,} nodes, {', '.join(made) or 'nothing'}"]
         text += [f"  {noun}: {value}" for noun, value in self.facts.items()]
@@ -125,7 +124,6 @@ class Nodes:
         self._names: set[str] = set()
 
     def add(self, name: str) -> None:
-        """Count a node, unless it was counted before."""
         if name not in self._names:
             self._names.add(name)
             self._summary.nodes += 1

@@ -8,8 +8,6 @@ work in an office with their colleagues, and go out in groups in the evening. We
 spots among the corners; people walk up to a kilometre and ride at 8 m/s beyond: there are no buses.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush

@@ -8,8 +8,6 @@ field and become slower over time, because slow trips last longer (Yoon, Liu, No
 speed must therefore be above 0, and the first part of a run is better left out of its measures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from math import cos, hypot, pi, sin, sqrt
 from random import Random

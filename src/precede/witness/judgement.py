@@ -1,7 +1,5 @@
 """Runs the checks of an order over histories and puts their results together as a verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -120,7 +120,6 @@ def command(
 
 
 def describe(ingested: Ingested) -> list[str]:
-    """Return the result for one file as lines of text."""
     lines = ingested.summary.lines()
     if ingested.again:
         lines.append("  the file is unchanged since it was ingested; it was not read again")

@@ -121,7 +121,6 @@ def write_shiviz(lake: Lake, run_id: str, events: int, out: Path) -> str:
 
 
 def protocol_cards() -> list[Card]:
-    """Return the description of every registered protocol."""
     from precede.protocols import registry
     from precede.report.protocol_pages import Card
 

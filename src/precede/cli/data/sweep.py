@@ -86,7 +86,6 @@ def command(
 
 
 def describe(summary: SweepSummary, location: str | Path) -> list[str]:
-    """Return the summary of a sweep as lines of text."""
     again = f" ({summary.finished_before:,} were finished before)" if summary.finished_before else ""
     lines = [
         f"{summary.name}: {summary.runs:,} runs{again}, {summary.rows:,} rows, {summary.cpu_s:,.1f} s of CPU"

@@ -180,7 +180,6 @@ def _describe_claim(one: Comparison) -> list[str]:
 
 
 def as_plain(result: Reproduction) -> dict[str, Any]:
-    """Return the result of one paper as the object that --json prints."""
     from precede.reproduction.exhibits import count_statuses
 
     return {

@@ -70,7 +70,6 @@ def evaluate(
 
 
 def as_text(result: dict[str, Any], folder: Path) -> str:
-    """Return the result as a text of some lines."""
     measured = result["measured"]
     lines = [
         f"{result['nodes']} nodes in {result['processes']} processes, {result['killed']} killed, "
@@ -173,7 +172,6 @@ def _sets(name: str, pair: dict[str, Any]) -> list[Any]:
 
 
 def _row(run: Run, plan: Plan, run_id: str, name: str, log: pa.Table, command: str) -> dict[str, Any]:
-    """Return a row of the lake's table of runs."""
     return {
         "run_id": run_id,
         "status": "finished",

@@ -1,7 +1,5 @@
 """A member as a filter: lines of standard input are broadcast, delivered messages are printed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

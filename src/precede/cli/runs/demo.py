@@ -102,7 +102,6 @@ def copy_specifications(out: Path) -> None:
 
 
 def find_contacts(lake: Lake, session: SparkSession) -> int:
-    """Compute the contacts of the day; returns how many there are."""
     from precede.cli.data.spark import counting
     from precede.pipeline.mobility.contacts import compute_contacts
 
@@ -163,7 +162,6 @@ def _delivered(groups: list[dict[str, Any]]) -> list[str]:
 
 
 def write_site(lake: Lake, out: Path) -> Built:
-    """Write the site of the lake and return what was built."""
     from precede.cli.data.report import protocol_cards
     from precede.report.site import build_site
     from precede.reproduction.papers import find_papers

@@ -58,7 +58,6 @@ def command(
 
 
 def all_checks(chosen: list[str]) -> list[Check]:
-    """Run every check, for the extras that must work."""
     wants_all = "all" in chosen or "dev" in chosen
     return [
         *check_base(),

@@ -82,7 +82,6 @@ def _requirements(lines: Sequence[str], extra: str | None) -> list[Requirement]:
 
 
 def installed_version(name: str) -> str | None:
-    """Return the version of a package; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

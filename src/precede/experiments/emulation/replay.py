@@ -5,8 +5,6 @@ takes as long as its n-th packet took in the emulation (`sim.networks.measured`)
 the real node broadcast it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -166,7 +166,6 @@ def everything_missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[st
 
 
 def up_at_end(prepared: Prepared) -> dict[Process, HostedNode]:
-    """Return the nodes that are up at the end and have not left."""
     names = prepared.built.names
     return {
         (names[hosted.id], hosted.incarnation): hosted

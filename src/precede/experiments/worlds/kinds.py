@@ -85,7 +85,6 @@ class WorldKind(Struct, Generic[WorldT], frozen=True):
 
 
 def find_kind(name: str) -> WorldKind[Any]:
-    """Return a kind of world by name. Raise `BadInput` if there is none of this name."""
     if name not in KINDS:
         raise BadInput(f"unknown world kind {name!r} (known: {', '.join(KINDS)})")
     module, _, attribute = KINDS[name].partition(":")

@@ -23,7 +23,6 @@ ANSWER_COLUMNS: Final = (
 
 
 def answer_schema() -> pa.Schema:
-    """Return the columns of an answer as an Arrow schema."""
     texts = pa.list_(pa.string())
     types = (
         *(pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64()),

@@ -208,7 +208,6 @@ def _bare_history(start: Array, events: Array, source: Array, base: Array) -> Hi
 
 
 def _decoded(table: pa.Table) -> pa.Table:
-    """Return a table without dictionaries."""
     columns = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in table.columns

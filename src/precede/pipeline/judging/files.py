@@ -125,7 +125,6 @@ def _huge_orders(pieces: Sequence[Piece], by: Sequence[str]) -> dict[tuple[str, 
 
 
 def _settle(names: Sequence[str], order: Order | None, options: VerifyOptions) -> tuple[Query, Layout]:
-    """Check the options against the columns of the log."""
     return settle_query(
         names,
         order,

@@ -164,7 +164,6 @@ def _is_text(column: Any) -> bool:
 
 
 def _taken(column: Any, order: Array) -> Any:
-    """A column in another order of rows."""
     if isinstance(column, pa.DictionaryArray):
         return pa.DictionaryArray.from_arrays(_taken(column.indices, order), column.dictionary)
     if column.null_count or not pa.types.is_integer(column.type):
@@ -196,7 +195,6 @@ def _keys(groups: pa.Table) -> list[tuple[str, ...]]:
 
 
 def joined_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join batches to blocks of about `ROWS_A_BLOCK` rows."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

@@ -163,7 +163,6 @@ class _Slices:
         return fetched(storage, path) if storage.local is None else storage.local / path
 
     def _read(self, begin: Instant, end: Instant) -> Segments:
-        """Return the segments that overlap a slice."""
         overlapping = (pc.field("t1_us") > begin) & (pc.field("t0_us") < end)
         columns = SEGMENTS.names()[1:]
         return segments_of(
@@ -178,7 +177,6 @@ def segments_of(table: pa.Table, names: Sequence[str]) -> Segments:
 
 
 def _check_segments(lake: Lake, trace: str) -> None:
-    """Raise BadInput if the lake has no movement of the trace."""
     if lake.has("segments", trace):
         return
     if lake.has("contacts", trace):

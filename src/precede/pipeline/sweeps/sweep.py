@@ -74,7 +74,6 @@ def sweep(
 
 
 def _with_claims(summary: SweepSummary, comparisons: pa.Table) -> SweepSummary:
-    """Add the counts of claims to a summary."""
     rows = comparisons.to_pylist()
     return msgspec.structs.replace(
         summary, claims=dict(Counter(row["status"] for row in rows)), missed_claims=tuple(missed(rows))
@@ -98,7 +97,6 @@ def swept_before(lake: Lake, grid: Grid, options: SweepOptions) -> SweepSummary 
 
 
 def make_tables(grid: Grid, marks: Mapping[str, dict[str, Any]]) -> dict[str, pa.Table]:
-    """Make the tables of a sweep from the marks of its runs."""
     tables = result_tables(grid, marks)
     measures = tables["measures"]
     if measures.num_rows:
@@ -109,7 +107,6 @@ def make_tables(grid: Grid, marks: Mapping[str, dict[str, Any]]) -> dict[str, pa
 
 
 def summarise_sweep(swept: SweptRuns) -> SweepSummary:
-    """Count the marks of a sweep and return the numbers as a summary."""
     verdicts = {"holds": 0, "violated": 0, "unknown": 0}
     briefs = {run_id: swept.marks.brief(run_id) for run_id in swept.marks}
     broken = []

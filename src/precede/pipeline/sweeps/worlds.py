@@ -105,7 +105,6 @@ def count_worlds(lake: Lake, protocols: Sequence[str]) -> dict[str, Tally]:
 
 
 def _blocks(lake: Lake) -> dict[tuple[str, int], Block]:
-    """All blocks of a lake, by protocol and number."""
     found = {}
     for unit, fact in lake.facts(SWARM).items():
         protocol, _, number = unit.rpartition(":")
@@ -114,7 +113,6 @@ def _blocks(lake: Lake) -> dict[tuple[str, int], Block]:
 
 
 def _missing(lake: Lake, work: Sequence[tuple[str, int]], same_code: bool) -> list[_Share]:
-    """The worlds that the lake does not have, by protocol and block."""
     blocks = _blocks(lake)
     shares: dict[tuple[str, int], _Share] = {}
     for protocol, seed in work:
@@ -174,7 +172,6 @@ def _write_table(lake: Lake, protocol: str) -> None:
 
 
 def _rows(protocol: str, blocks: Mapping[int, Block]) -> list[dict[str, Any]]:
-    """The rows of the table `worlds` for one protocol."""
     counted = ("violations", "duplicates", "undelivered", "leaks", "deliveries", "version")
     return [
         {

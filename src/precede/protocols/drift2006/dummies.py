@@ -73,7 +73,6 @@ class Dummies:
         effects.append(SetTimer(QUIET, now + self._random_wait()))
 
     def _flood(self, now: Instant, effects: list[Effect]) -> None:
-        """Flood a dummy and count it. It shows this node's clock if the node is a source."""
         state = self._state
         self.flooded += 1
         own = state.own_stream

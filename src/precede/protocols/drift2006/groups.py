@@ -168,7 +168,6 @@ class Groups:
             self._dummies.send_control(Founded(told), now, effects)
 
     def _begin_alone(self, group: int, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
-        """Begin a group with this node as its only source."""
         self.election.entered(effects)
         self._begin(group, record, record.voters, now, effects)
         self._state.become_source(record.voters[0], 0, effects)
@@ -218,7 +217,6 @@ class Groups:
             self.found_group(now, effects)
 
     def found_group(self, now: Instant, effects: list[Effect]) -> None:
-        """Found a group with this node as its only source."""
         state = self._state
         id = self._joining.new_stream(effects)
         # Microseconds since 1970 have 51 bits, and an integer on the wire has 63.

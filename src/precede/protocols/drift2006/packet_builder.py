@@ -59,7 +59,6 @@ class PacketBuilder:
         return seen.limit is None and (state.piggyback is None or self._packed != seen.table.packed)
 
     def piggyback(self) -> Piggyback:
-        """Return the virtual-flooding data for a packet that leaves now."""
         state = self._state
         seen, view = state.seen, state.view
         if seen.unmerged:
@@ -91,7 +90,6 @@ class PacketBuilder:
         return Send(KnockPacket(extra, *sizes_of(extra, 0, 0)), to, RADIO)
 
     def view(self) -> Send:
-        """Return the effect that sends the current view to all neighbours."""
         extra = self.piggyback()
         record = self._state.view.record()
         entries = len(record.voters) + len(record.ends)

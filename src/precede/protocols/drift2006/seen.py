@@ -200,7 +200,6 @@ class Seen:
         return self.merge_chosen([(*id, number, timestamp) for id, (number, timestamp) in entries])
 
     def merge_chosen(self, chosen: Sequence[Chosen]) -> bool:
-        """Merge single entries; True when one was news."""
         news = False
         for source, serial, number, timestamp in chosen:
             column = self.index.get((source, serial))
@@ -209,7 +208,6 @@ class Seen:
         return news
 
     def _take(self, column: int, number: int, timestamp: int) -> bool:
-        """Merge one entry; True when it was news."""
         before_number, before = self.table.get(column)
         if timestamp > before:
             self._raise(column, number, timestamp)
@@ -316,7 +314,6 @@ class Seen:
         return self.table.get(self.index[id])
 
     def entries(self) -> int:
-        """Return the number of entries that this node keeps."""
         entries = len(self.columns)
         if self.ahead:
             entries += len(self.ahead) + sum([len(late.later) for late in self.ahead.values()])

@@ -298,7 +298,6 @@ class Votes(Struct, eq=False):
                 self._install(leading.value, now, effects)
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
-        """Handle the timers WATCH and LEAD."""
         if key == WATCH:
             self._check(now, effects)
         elif key == LEAD:

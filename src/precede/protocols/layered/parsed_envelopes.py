@@ -149,7 +149,6 @@ class Batch:
         return [parsed.envelope for parsed in self.contents]
 
     def reordered(self, positions: Sequence[int]) -> Batch:
-        """Return all messages of this batch in the order of these positions."""
         other = Batch([])
         contents, ids = self.contents, self.ids
         other.set_token = self.set_token

@@ -3,8 +3,6 @@
 Both algorithms keep, for each destination, how far it must have come before a message may be delivered to it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -6,10 +6,8 @@ An id is 16 bytes, a header 8, and a likelihood 12: a node and a number.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, ClassVar, Final, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 from msgspec.structs import replace
-
-from msgspec import Struct
 
 from precede.core.identity import MessageId, NodeId
 from precede.core.messages import ControlOnlyPacket, Written

@@ -4,8 +4,6 @@ It is `unordered` under the name that the other rules are compared with: what it
 It waits for nothing, so it has nothing to expire.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from precede.protocols.layered.unordered import Unordered, UnorderedOptions

@@ -3,8 +3,6 @@
 Its size and number of hashes are the optimal ones for one false positive in a hundred at full capacity.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from functools import lru_cache
 from hashlib import blake2b

@@ -4,8 +4,6 @@ An answer has a larger number than its question, so it never stands above it. Bu
 something is missing: an answer that comes first is shown before its question.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta

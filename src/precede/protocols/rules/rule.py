@@ -4,8 +4,6 @@ The list can be shown before everything that belongs into it has come. A message
 earlier is then inserted above others that the user has seen: a revision (docs/concepts/display.md).
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final

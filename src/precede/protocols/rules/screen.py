@@ -1,7 +1,5 @@
 """`Screen`: the messages that a node shows, sorted by a number and, where numbers are equal, by message id."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 
 from precede.core.identity import MessageId

@@ -15,8 +15,6 @@ at the bottom, one of them is named by nobody. So an answer can be shown before 
   says, in the size `own_unacknowledged`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 

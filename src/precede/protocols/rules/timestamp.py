@@ -5,8 +5,6 @@ chats therefore count a time in the future as now: bitchat sorts by `min(rawTs, 
 clients by the earlier of the asserted time and the time of reception. A clock that is behind has no guard.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final
 
 from precede.core.instants import Duration, Instant

@@ -5,8 +5,6 @@ destinations, averaged over the sources. Its speed-up is the ratio of two such a
 the mean over the sources of each one's own ratio, and the ratio of the mean ages.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -3,8 +3,6 @@
 Delays are in seconds, ratios and shares in percent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, Final

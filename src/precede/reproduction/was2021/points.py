@@ -4,8 +4,6 @@ A point and a seed are one run of one protocol; two protocols with one seed have
 broadcasts. Everything is measured from rows. One second of silence lets hosts join before the first message.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal

@@ -45,7 +45,6 @@ class UdpEndpoint:
         self._lines: PrivateLines | None = None
 
     def start(self) -> None:
-        """Receive frames from now on."""
         self._socket.setblocking(False)
         asyncio.get_running_loop().add_reader(self._socket, self._read, self._socket)
         self._is_open = True

@@ -25,7 +25,6 @@ class TripEnds(NamedTuple):
 
 
 def chained(trips: Mapping[str, TripEnds]) -> dict[str, str]:
-    """Return the vehicle of each trip."""
     vehicles: dict[str, str] = {}
     waiting: dict[tuple[int, int], list[str]] = {}
     by_end = sorted(trips, key=lambda trip: (trips[trip].last.departure, trip))

@@ -68,7 +68,6 @@ class Feed:
 
     @contextmanager
     def _lines(self, table: str) -> Iterator[Iterator[tuple[int, str]]]:
-        """Open a table for a `with` block, as numbered lines."""
         member = self._tables[table]
         try:
             if self._zip is None:

@@ -36,7 +36,6 @@ class _Trace:
         self.end: Instant = 0
 
     def place(self, node: str, axis: str, value: float) -> None:
-        """Set one coordinate of a node's initial position."""
         if node in self.walkers:
             raise BadRow("set of a node that has moved")
         self.nodes.add(node)

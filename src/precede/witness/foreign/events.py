@@ -4,8 +4,6 @@ A converter is a function of the lines of a file and a `Context`. It yields each
 and a reject for each row that it cannot use. `by_line` makes a converter from a function that reads one line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias

@@ -5,8 +5,6 @@ give another one with `--pattern`, in ShiViz's syntax; groups `kind` and `messag
 An expression in the first line of a file is not run unless it is the usual one: it could take for ever.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections import deque

@@ -94,7 +94,6 @@ def draw_world(random: Random, regime: str, stations: int, hosts: int, heal_at: 
 
 
 def _draw_stays(random: Random, hosts: int, heal_at: Instant) -> list[dict[str, Any]]:
-    """Draw the hosts that enter late and those that leave before the end."""
     stays = []
     for number in range(1, hosts):
         stay: dict[str, Any] = {"node": f"h{number}"}
@@ -140,7 +139,6 @@ def _draw_crashes(random: Random, hosts: int, heal_at: Instant) -> list[dict[str
 
 
 def _draw_workload(random: Random, hosts: int, heal_at: Instant) -> dict[str, Any]:
-    """Draw the rate of broadcasts, and whether hosts reply to messages."""
     return {
         "poisson": f"{random.choice((30, 80, 300))}ms",
         "until": seconds_text(heal_at),
@@ -150,7 +148,6 @@ def _draw_workload(random: Random, hosts: int, heal_at: Instant) -> dict[str, An
 
 
 def _draw_options(random: Random, regime: str, stations: int) -> dict[str, Any]:
-    """Draw the protocol's times and windows."""
     quick = random.random() < 0.5
     return {
         "stations": stations,
@@ -201,7 +198,6 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 
 
 def _admissions(prepared: Prepared) -> dict[NodeId, Instant]:
-    """Return when each host was last admitted by any station."""
     admissions: dict[NodeId, Instant] = {}
     for hosted in prepared.world.nodes:
         if isinstance(hosted.node, WasStation):

@@ -96,7 +96,6 @@ def _draw_air(random: Random, nodes: int, crowded: bool) -> dict[str, Any]:
 
 
 def _draw_motion(random: Random) -> dict[str, Any]:
-    """Draw whether the nodes start connected, and how fast they move."""
     motion: dict[str, Any] = {"connected": random.random() < 0.6}
     if random.random() < 0.4:
         motion["speed"] = random.choice((1, 5, 20))
@@ -184,7 +183,6 @@ class _Faults:
         return {"speed": motion["speed"], "mobile": [str(node) for node in self._victims]}
 
     def draw_partitions(self) -> dict[str, Any]:
-        """Draw times in which some victims are cut off from the others."""
         random, partitions = self._random, []
         for _ in range(random.choice((0, 0, 1, 2)) if self._victims and self._may_separate() else 0):
             start = random.randrange(self._heal_at)
@@ -231,7 +229,6 @@ class _Faults:
         return crashes
 
     def draw_stalls(self) -> list[dict[str, Any]]:
-        """Draw times in which a victim does nothing."""
         random = self._random
         return [
             draw_stall(random, random.choice(self._victims), self._heal_at)
@@ -243,7 +240,6 @@ class _Faults:
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """Describe the required deliveries that the log lacks."""
     if founding.is_founding(plan):
         return founding.missing(prepared, log)
     sequences: dict[Process, list[Message]] = {}

@@ -4,8 +4,6 @@ The usual kind is contacts or point to point. The other kinds are these two and 
 here. In flood worlds all nodes restart with their saved state, so every message is due unless it expires.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, Final

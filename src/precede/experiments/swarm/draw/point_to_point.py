@@ -19,7 +19,6 @@ _DELAYS: Final = (
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Draw a small group in a network with faults."""
     nodes = random.randint(2, 8)
     heal_at = random.choice((2, 5, 10)) * SECOND
     multicast = registry.find(protocol).order == "multicast"

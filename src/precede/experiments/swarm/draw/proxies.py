@@ -25,7 +25,6 @@ _JOIN_KNOWN_AFTER: Final = SECOND
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Draw a world of a few stations and hosts that runs for a few seconds."""
     stations, hosts = random.randint(2, 6), random.randint(2, 7)
     heal_at = random.choice((2, 4)) * SECOND
     world = draw_world(random, REGIMES[seed % len(REGIMES)], stations, hosts, heal_at)

@@ -67,7 +67,6 @@ class Cache:
             heappush(self._deadlines, (batch.first_deadline, self._serial, ExpiringBatch(batch)))
 
     def remove(self, parsed: ParsedEnvelope) -> None:
-        """Remove a message that has expired or is evicted."""
         self.ids.remove(parsed.id)
         self.payload_bytes -= parsed.payload_bytes
         self._summary = self.held_token = None

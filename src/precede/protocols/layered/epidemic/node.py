@@ -307,7 +307,6 @@ class Epidemic(Dissemination):
     # -- the cache ---------------------------------------------------------------------------------------
 
     def _tidy(self, now: Instant, effects: list[Effect]) -> None:
-        """Evict messages above the cache's capacity, and set the timer of the next expiry."""
         if self._is_over_full():
             self._evict(now, effects)
         if not self._timer_set:

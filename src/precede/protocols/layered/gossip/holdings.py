@@ -46,7 +46,6 @@ class Holdings(Struct, eq=False):
     _serial: int = 0
 
     def add(self, parsed: ParsedEnvelope, now: Instant) -> None:
-        """Record that a message is held from now on."""
         id = parsed.id
         self._serial += 1
         self.carried[id] = (self._serial, parsed)

@@ -31,7 +31,6 @@ class Ranges:
         self._lasts: list[int] = []
 
     def add(self, number: int) -> None:
-        """Add a number. Nothing happens if it is in the set already."""
         firsts, lasts = self._firsts, self._lasts
         place = bisect_right(firsts, number)
         if place and lasts[place - 1] >= number:
@@ -50,7 +49,6 @@ class Ranges:
             lasts.insert(place, number)
 
     def remove(self, number: int) -> None:
-        """Remove a number. Nothing happens if it is not in the set."""
         firsts, lasts = self._firsts, self._lasts
         place = bisect_right(firsts, number) - 1
         if place < 0 or lasts[place] < number:
@@ -113,7 +111,6 @@ def pairs(ranges: FlatRanges) -> list[tuple[int, int]]:
 
 
 def flat_ranges(numbers: Sequence[int]) -> FlatRanges:
-    """Return ascending numbers as flat ranges."""
     flat: list[int] = []
     for number in numbers:
         if flat and flat[-1] == number - 1:
