@@ -285,7 +285,8 @@ def _half(row: Row, scale: float) -> float | None:
     return None if row["low"] is None or row["high"] is None else (row["high"] - row["low"]) / 2 / scale
 
 
-def _runs(results: Results, runs: list[Row], with_page: set[str]) -> Table:
+def run_table(title: str, results: Results, runs: list[Row], with_page: set[str]) -> Table:
+    """Return a table of runs, with links to their pages."""
     rows: list[list[Cell]] = []
     for run in runs:
         name = run["run_id"]
