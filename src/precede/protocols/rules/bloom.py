@@ -4,6 +4,7 @@ Its size and number of hashes are the optimal ones for one false positive in a h
 """
 
 from collections import deque
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
@@ -35,12 +36,23 @@ class BloomFilter:
         self._newest.append(id)
         self._bits |= mask_of(id, self.size_bytes)
 
+    def may_hold(self, written: bytes, ids: Sequence[MessageId]) -> list[MessageId]:
+        """Return the ids that another node's filter may hold; the others it certainly does not.
+
+        A filter of another size than this one is ignored: all nodes of a group have the same options.
+        """
+        if len(written) != self.size_bytes:
+            return []
+        bits = int.from_bytes(written, "little")
+        masks = [(id, mask_of(id, self.size_bytes)) for id in ids]
+        return [id for id, mask in masks if bits & mask == mask]
+
     def written(self) -> bytes:
         """Return the filter as it travels."""
         return self._bits.to_bytes(self.size_bytes, "little")
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 12)
 def mask_of(id: MessageId, size_bytes: int) -> int:
     """Return the bits of an id in a filter of this size. All nodes of a simulation share the results."""
     digest = blake2b(repr((id.source, id.incarnation, id.number)).encode(), digest_size=16).digest()
@@ -49,9 +61,3 @@ def mask_of(id: MessageId, size_bytes: int) -> int:
     for turn in range(HASHES):
         mask |= 1 << (first + turn * step) % (size_bytes * 8)
     return mask
-
-
-def may_have(written: bytes, id: MessageId) -> bool:
-    """Can the filter have this id? False is certain, True is not. An empty filter has none."""
-    mask = mask_of(id, len(written)) if written else 1
-    return int.from_bytes(written, "little") & mask == mask

@@ -27,7 +27,7 @@ from precede.core.node import Context, Saved
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.options import duration, option
 from precede.protocols.registry import Entry
-from precede.protocols.rules.bloom import BloomFilter, may_have
+from precede.protocols.rules.bloom import BloomFilter
 from precede.protocols.rules.lamport import LARGEST, LamportTime
 from precede.protocols.rules.rule import NUMBER_BYTES, Rule, RuleOptions
 
@@ -137,11 +137,10 @@ class Sds(Rule):
         """Review the acknowledgements of own messages ("Review ACK Status")."""
         for id in stamp.history:
             self._unacknowledged.pop(id, None)
-        for id, filters in list(self._unacknowledged.items()):
-            if may_have(stamp.filter, id):
-                self._unacknowledged[id] = filters + 1
-                if filters + 1 == _FILTERS_THAT_ACKNOWLEDGE:
-                    del self._unacknowledged[id]
+        for id in self._filter.may_hold(stamp.filter, list(self._unacknowledged)):
+            self._unacknowledged[id] += 1
+            if self._unacknowledged[id] == _FILTERS_THAT_ACKNOWLEDGE:
+                del self._unacknowledged[id]
 
     def waits_for(self, envelope: Envelope) -> tuple[MessageId, ...]:
         return tuple(id for id in envelope.stamp.history if id not in self._screen)
