@@ -94,6 +94,7 @@ def _settings(run: Run, speed: float, options: ProgramOptions) -> Settings:
 def _result(carrier: Carrier, options: ProgramOptions, speed: float, seconds: float) -> dict[str, Any]:
     counts = msgspec.structs.asdict(carrier.counts)
     late_us = counts.pop("late_us")
+    landed = sum(counts[name] for name in ("carried", "lost", "unlinked", "cut"))
     return {
         "program": options.program,
         "nodes": len(carrier.nodes),
@@ -101,15 +102,15 @@ def _result(carrier: Carrier, options: ProgramOptions, speed: float, seconds: fl
         "wall_s": seconds,
         "lag_ms": round(late_us / speed / 1000),
         **counts,
+        "in_flight": counts["sent"] - landed,
         "failed": [msgspec.structs.asdict(failure) for failure in carrier.failures],
     }
 
 
 def as_text(result: dict[str, Any], folder: Path) -> str:
     """Return the result as a text of some lines."""
-    lost = ", ".join(
-        f"{result[name]:,} {name}" for name in ("lost", "unlinked", "cut", "unread") if result[name]
-    )
+    fates = ("lost", "unlinked", "cut", "unread", "in_flight")
+    others = ", ".join(f"{result[name]:,} {name.replace('_', ' ')}" for name in fates if result[name])
     lines = [
         f"{result['nodes']} programs, {result['killed']} killed, {result['restarted']} restarted, "
         f"{result['wall_s']} s at speed {result['speed']:g}",
@@ -119,7 +120,7 @@ def as_text(result: dict[str, Any], folder: Path) -> str:
         *(f"  {reason}" for reason in result["reasons"]),
         f"{result['broadcasts']:,} broadcasts ({result['refused']:,} refused, {result['unsaid']:,} not said), "
         f"{result['deliveries']:,} deliveries",
-        f"{result['sent']:,} messages sent, {result['carried']:,} carried" + (f" ({lost})" if lost else ""),
+        f"{result['sent']:,} messages sent, {result['carried']:,} carried" + (f" ({others})" if others else ""),
         f"lag: {result['lag_ms']} ms of the machine's time at most",
         f"Next: precede verify {folder / 'log'} --order {result['order']}",
     ]
