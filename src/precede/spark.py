@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from precede.witness.verdict import Duplicates, Order, Steps
 
-__all__ = ["compare", "contacts", "group", "measure", "segments", "simulate", "verify"]
+__all__ = ["audit", "compare", "contacts", "group", "measure", "segments", "simulate", "verify"]
 
 
 def simulate(runs: DataFrame, *, rows: Literal["events", "gauges"] = "events", tasks: int = 200) -> DataFrame:
@@ -78,6 +78,37 @@ def verify(
         members=members,
         partitions=partitions,
     )
+
+
+def audit(
+    events: DataFrame,
+    *,
+    by: str | Sequence[str] = (),
+    margins: Sequence[str] = ("0s",),
+    missing: bool = False,
+) -> DataFrame:
+    """Count, at least and at most, how many first copies of a deployment came too late. A row is one event.
+
+    * `events`: the columns `node`, `kind` (created, received or sent), `message` and `at_us` (the node's own
+      clock), and optionally `peer` and, for sent copies, `accepted`.
+    * `by`: columns that split the log into independent orders; by default it is one, which one task counts.
+    * `margins`: instants of one clock that differ by no more than this are not ordered.
+    * `missing`: also count copies that only rows of other events show, at any instant that the log allows.
+
+    The result has a row for each order and margin: `copies`, `at_least`, `at_most`, `verdict`, and `ghosts`,
+    the copies of messages that nobody created. docs/guides/audit.md defines the bounds.
+
+    >>> rows = [("ana", "created", "q", 1), ("ben", "received", "q", 2), ("ben", "created", "a", 3)]
+    >>> rows += [("cem", "received", "a", 4), ("cem", "received", "q", 5)]
+    >>> events = session.createDataFrame(rows, ["node", "kind", "message", "at_us"])
+    >>> precede.spark.audit(events).where("order = 'causal'").select("copies", "at_least", "verdict").collect()
+    [Row(copies=3, at_least=1, verdict='violated')]
+    """
+    from precede.core.instants import parse_duration
+    from precede.pipeline.judging.audit_frames import audit as audit_frame
+
+    keys = [by] if isinstance(by, str) else list(by)
+    return audit_frame(events, keys, [parse_duration(margin) for margin in margins], missing)
 
 
 def measure(

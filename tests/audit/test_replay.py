@@ -15,7 +15,7 @@ from precede.audit.event_files import read_event_files
 from precede.audit.mobiclique import read_mobiclique
 from precede.audit.replay import PROTOCOLS, replay
 from precede.audit.same_copies import replay_copies
-from precede.audit.same_links import meetings_seen
+from precede.audit.same_links import meetings_seen, replay_links
 from precede.core.errors import BadInput
 from tests.audit.test_reading import CHAT, write
 from tests.traces.real_data import real
@@ -57,6 +57,16 @@ def test_without_order_the_count_lies_between_the_bounds() -> None:
     for protocol in ("causal_barrier", "hash_dag"):
         outcome = replay_copies(copies, protocol, {}, 1, END)
         assert (outcome.fifo, outcome.causal, outcome.delivered) == (0, 0, 505)
+
+
+def test_without_order_the_exchange_decides_over_links() -> None:
+    log = read_mobiclique(real("sigcomm2009_mobiclique"))
+    offsets = compare_clocks(log.hops).offset_us
+    meetings = meetings_seen(log.hops, offsets, Random("ends of contacts 1"))
+    as_received = replay_links(log, meetings, offsets, "unordered", {"order": "received"}, 1)
+    assert (as_received.fifo, as_received.causal, as_received.received) == (0, 0, 20_857)
+    at_random = replay_links(log, meetings, offsets, "unordered", {}, 1)
+    assert at_random.causal > at_random.received / 2
 
 
 def test_meetings_are_runs_of_rows() -> None:

@@ -9,9 +9,10 @@ clock of the source. No clock is ever compared with the clock of another node.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -61,24 +62,43 @@ def encode(
 
     Messages of one source are in the order of their creation; of two with the same instant, the name decides.
     """
-    labels, first, index = np.unique(_objects(message), return_index=True, return_inverse=True)
-    sources, source_at = np.unique(_objects(source), return_inverse=True)
-    nodes, node_at = np.unique(_objects(node), return_inverse=True)
-    others = nodes[~np.isin(nodes, sources)]
-    names = np.concatenate([sources, others])  # sources first: a past has a number for each of them
-    place = {name: index for index, name in enumerate(names.tolist())}
-    at = np.array([place[name] for name in nodes.tolist()], np.int64)[node_at] if len(nodes) else node_at
-    source_of = source_at[first].astype(np.int64)
-    created_of = np.asarray(created, np.int64)[first]
+    return encode_table(
+        pa.table(
+            {
+                "node": pa.array(node, pa.string()),
+                "message": pa.array(message, pa.string()),
+                "source": pa.array(source, pa.string()),
+                "created_us": pa.array(created, pa.int64()),
+                "earliest_us": pa.array(earliest, pa.int64()),
+                "latest_us": pa.array(latest, pa.int64()),
+            }
+        )
+    )
+
+
+def encode_table(table: pa.Table) -> Copies:
+    """Return copies from an Arrow table: node, message, source, created_us, earliest_us, latest_us.
+
+    Messages of one source are in the order of their creation; of two with the same instant, the name decides.
+    """
+    index, labels = _dictionary(table["message"])
+    source_at, sources = _dictionary(table["source"])
+    node_at, nodes = _dictionary(table["node"])
+    place = {name: number for number, name in enumerate(sources)}  # sources first: pasts have a number for each
+    for name in nodes:
+        place.setdefault(name, len(place))
+    first = np.zeros(len(labels), np.int64)
+    first[index[::-1]] = np.arange(len(index))[::-1]
+    source_of, created_of = source_at[first], _numbers(table["created_us"])[first]
     return Copies(
-        names=names.tolist(),
-        labels=labels.tolist(),
-        node=at.astype(np.int64),
-        message=index.astype(np.int64),
-        earliest=np.asarray(earliest, np.int64),
-        latest=np.asarray(latest, np.int64),
+        names=list(place),
+        labels=labels,
+        node=np.array([place[name] for name in nodes], np.int64)[node_at],
+        message=index,
+        earliest=_numbers(table["earliest_us"]),
+        latest=_numbers(table["latest_us"]),
         source=source_of,
-        rank=rank_messages(source_of, created_of, labels.tolist()),
+        rank=rank_messages(source_of, created_of, labels),
         created=created_of,
     )
 
@@ -98,5 +118,11 @@ def rank_messages(source: Ints, created: Ints, labels: Sequence[str]) -> Ints:
     return rank
 
 
-def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
-    return np.asarray(values, object)
+def _dictionary(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
+    """Return the place of each value in the list of distinct values, and that list."""
+    encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    return _numbers(encoded.indices), encoded.dictionary.to_pylist()
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
+    return np.asarray(column.cast(pa.int64()), np.int64)

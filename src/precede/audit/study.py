@@ -9,6 +9,7 @@ from precede.audit.assumptions import Assumption, list_assumptions
 from precede.audit.bounds import ORDERS, Answer, Bounds, Order, bound
 from precede.audit.clocks import Clocks, compare_clocks
 from precede.audit.deployment import VIEWS, Deployment, View
+from precede.audit.story import Story, tell_story
 from precede.audit.witness_orders import judge
 from precede.core.errors import BadInput
 from precede.witness.verdict import Violation
@@ -66,6 +67,7 @@ class Study(Struct, frozen=True):
     witnessed: Mapping[Order, tuple[int, int]]
     assumptions: tuple[Assumption, ...]
     first: Violation | None
+    story: Story | None
 
     def count(self, group: str, order: Order) -> Count:
         """Return the count of a group with margin 0."""
@@ -100,6 +102,7 @@ class Study(Struct, frozen=True):
             },
             "assumptions": [assumption.plain() for assumption in self.assumptions],
             "first": None if self.first is None else self.first.plain(),
+            "story": None if self.story is None else self.story.plain(),
         }
 
 
@@ -137,6 +140,7 @@ def audit(
         witnessed={order: (kindest[order].violations, harshest[order].violations) for order in ORDERS},
         assumptions=tuple(list_assumptions(log, clocks, max(margins_us), alternatives or {})),
         first=kindest["causal"].first,
+        story=tell_story(log, clocks),
     )
 
 

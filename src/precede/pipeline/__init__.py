@@ -5,7 +5,7 @@ Spark distributes the work: a task receives a number, reads its own input and wr
 `precede.pipeline.verify(df, order="causal", by=["topic"])` verifies a DataFrame of your own. In reading order:
 `sessions`, `mobility`, `sweeps`, `judging`, `following`, `reproduction`.
 
-May import: core, eventlog, traces, experiments, reproduction, witness, measures, lake
+May import: core, eventlog, traces, experiments, reproduction, witness, measures, lake, audit
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def build_site(
         runs=html(run_table("All runs", results, results.runs, with_page)) if results.runs else "",
         protocols=html(protocols) if protocols.rows else "",
     )
-    (out / "assets" / _LIST).write_text("\n".join(pages.written) + "\n", encoding="utf-8")
+    list_pages(pages)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     return Built(out / "index.html", len(pages.written), size, len(results.runs) - len(chosen))
 
@@ -113,6 +113,11 @@ def fresh_folder(out: Path) -> Pages:
         source = files("precede.report") / "assets" / name
         (out / "assets" / name).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
     return Pages(out)
+
+
+def list_pages(pages: Pages) -> None:
+    """List what was written, so that the next report in this folder removes it."""
+    (pages.out / "assets" / _LIST).write_text("\n".join(pages.written) + "\n", encoding="utf-8")
 
 
 def _chosen(results: Results, most: int | None) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -41,6 +42,9 @@ MeetingsOption: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="CSV a,b,start,end in seconds: who met whom; default: links in the log"),
 ]
+OutOption: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="DIR", help="also write a page with figures into this folder")
+]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="print the study as one JSON object")]
 
 
@@ -51,6 +55,7 @@ def command(
     lifetime: LifetimeOption = "12h",
     seeds: SeedsOption = 5,
     meetings: MeetingsOption = None,
+    out: OutOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Count how many messages of a deployment came too late, at least and at most, in FIFO and causal order.
@@ -70,8 +75,14 @@ def command(
     names = [name.strip() for name in protocols.split(",")]
     study = _study(log, margins)
     rows = _replay(study, names, lifetime, seeds, meetings) if seeds else []
+    plain = study.plain() | {"replays": to_builtins(rows)}
+    if out is not None:
+        from precede.report.audit_pages import write_audit
+
+        page = write_audit(Path(out), plain, f"precede audit {' '.join(log)} --seeds {seeds}")
+        print(f"wrote {page}", file=sys.stderr)
     if as_json:
-        print(json.dumps(study.plain() | {"replays": to_builtins(rows)}, indent=2))
+        print(json.dumps(plain, indent=2))
     else:
         print("\n".join([*describe(study), *describe_replays(rows)]))
     return 0 if study.holds else 1
@@ -149,8 +160,9 @@ def describe(study: Study) -> list[str]:
             for _, after in assumption.counts.values()
         )
         lines += [f"  {number}. {assumption.text}", f"     else: {assumption.without}: {counts}"]
-    if study.first is not None:
-        lines += ["", "A causal violation", *(f"  {line}" for line in study.first.story.splitlines())]
+    if study.story is not None:
+        told = [*study.story.sentences(), *study.story.proof.splitlines()]
+        lines += ["", "The latest of the late copies", *(f"  {line}" for line in told)]
     return lines
 
 
