@@ -1,13 +1,12 @@
 """Starts of groups that founders agree on: late hearing, loss, cuts and crashes; and a founding that is wrong.
 
-`precede swarm --protocol drift --seed 1000000000 --worlds 500` runs the same worlds.
+`precede swarm --protocol drift+founding --seed 0 --worlds 500` runs the same worlds.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from precede.experiments.swarm.draw.founding import FIRST_SEED
 from precede.experiments.swarm.plan import draw_plan
 from precede.experiments.swarm.swarm import run_seed
 from precede.protocols.drift2006.founding.ballots import Ballots
@@ -15,7 +14,7 @@ from precede.protocols.drift2006.founding.ballots import Ballots
 
 def failures(first: int, count: int) -> list[tuple[int, tuple[str, ...]]]:
     """The starts that failed, by seed."""
-    results = [run_seed("drift", FIRST_SEED + first + place) for place in range(count)]
+    results = [run_seed("drift+founding", first + place) for place in range(count)]
     return [(result.seed, result.remarks) for result in results if result.failed]
 
 
@@ -33,12 +32,14 @@ def test_a_majority_without_stores_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     """Planted: founders without stores decide by majority."""
     majority = property(lambda ballots: len(ballots.founders) // 2 + 1)
     monkeypatch.setattr(Ballots, "quorum", majority)
-    volatile = [seed for seed in range(60) if not draw_plan("drift", FIRST_SEED + seed).run.options["durable"]]
-    assert any(failures(seed, 1) for seed in volatile)
+    # It takes an unlucky crash: two of 240 worlds without stores. The exploration of foundings finds it surely.
+    assert failures(560, 1) != []
 
 
-def test_worlds_of_lower_seeds_found_nothing() -> None:
-    assert "founding" not in draw_plan("drift", FIRST_SEED - 1).run.options
+@pytest.mark.parametrize("seed", [0, 7_123_069_636])
+def test_worlds_of_drift_itself_found_nothing(seed: int) -> None:
+    """Fresh seeds have twelve digits; for a while all of them drew foundings, and no other world of DRIFT."""
+    assert "founding" not in draw_plan("drift", seed).run.options
 
 
 @pytest.mark.long

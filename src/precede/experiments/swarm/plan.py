@@ -1,8 +1,8 @@
 """Plans of swarm worlds: what a seed draws for a protocol.
 
-`DRAWERS` names the drawer of each protocol, and of each ordering over `gossip`. A drawer makes a `Plan`, which
-is plain data that can be printed, shrunk and run again. It may also say which messages are due after healing,
-and add checks of its own.
+`DRAWERS` names the drawer of each protocol, of each ordering over `gossip`, and of DRIFT's founding. A drawer
+makes a `Plan`, which is plain data that can be printed, shrunk and run again. It may also say which messages
+are due after healing, and add checks of its own.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,6 +47,7 @@ DRAWERS: Final[dict[str, str]] = {
     "sds+gossip": "precede.experiments.swarm.draw.gossip:DRAWER",
     "vcube": "precede.experiments.swarm.draw.vcube:DRAWER",
     "drift": "precede.experiments.swarm.draw.flood:DRAWER",
+    "drift+founding": "precede.experiments.swarm.draw.founding:DRAWER",
     "tof": "precede.experiments.swarm.draw.flood:DRAWER",
     "prs": "precede.experiments.swarm.draw.multicast:DRAWER",
     "rst": "precede.experiments.swarm.draw.multicast:DRAWER",
@@ -58,6 +59,11 @@ DRAWERS: Final[dict[str, str]] = {
 ORDERINGS: Final = ("unordered", "fifo", "vector_clock", "causal_barrier", "delta_causal", "hash_dag")
 SORTING_RULES: Final = ("timestamp", "lamport", "sds")
 """The rules that sort a list on a screen. They promise no order and refuse destinations."""
+FURTHER_FROM: Final = 1_000_000
+"""From this seed on, the module `further` adds situations to what a drawer has drawn.
+
+Worlds of lower seeds stay as they were, so that their event logs can be compared with those of older versions.
+"""
 _ROUTED: Final = "precede.experiments.swarm.draw.routing:DRAWER"
 """The module and name of the drawer for `ordering+routing`, as in `fifo+prophet`."""
 
@@ -129,6 +135,9 @@ def draw_plan(protocol: str, seed: int, drawer: Drawer | None = None) -> Plan:
     """Draw the world of a seed for a protocol. One that is not built in gets only options that it has."""
     drawer = drawer or find_drawer(protocol)
     plan = drawer.draw(protocol, seed, Generators(seed).python("swarm", protocol))
+    if seed >= FURTHER_FROM:
+        add_further = import_module("precede.experiments.swarm.draw.further").add_further
+        plan = add_further(plan, Generators(seed).python("swarm", "further", protocol))
     if protocol in DRAWERS or "+" in protocol:
         return plan
     entry = registry.find(protocol)

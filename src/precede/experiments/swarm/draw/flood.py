@@ -19,7 +19,6 @@ import pyarrow as pa
 from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Instant
 from precede.experiments.run import Prepared, Run
-from precede.experiments.swarm.draw import founding
 from precede.experiments.swarm.plan import (
     WRONG_CLOCKS,
     Drawer,
@@ -40,9 +39,7 @@ _ALL_IN_REACH: Final = 60
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
-    """Draw a world of a few radios in a small field, with faults; some seeds draw a founding (`founding`)."""
-    if protocol == "drift" and seed >= founding.FIRST_SEED:
-        return founding.draw(seed, random)
+    """Draw a world of a few radios in a small field, with faults."""
     nodes = random.randint(2, 9)
     heal_at = random.choice((10, 20, 40)) * SECOND
     crashing = protocol == "drift" and random.random() < 0.6
@@ -240,8 +237,6 @@ class _Faults:
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    if founding.is_founding(plan):
-        return founding.missing(prepared, log)
     sequences: dict[Process, list[Message]] = {}
     started_at: dict[Process, int] = {}
     broadcasts: dict[Message, None] = {}
@@ -286,8 +281,6 @@ def _missed_by_latecomers(
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
     """Check that the log keeps causal order too, and that all nodes end in the same view."""
-    if founding.is_founding(plan):
-        return founding.checks(prepared, log)
     verdict = verify(log, "causal")
     violations = []
     if verdict.verdict == "violated":

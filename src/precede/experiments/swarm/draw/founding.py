@@ -14,21 +14,14 @@ import pyarrow as pa
 
 from precede.core.instants import SECOND, Instant
 from precede.experiments.run import Prepared, Run
-from precede.experiments.swarm.plan import Plan, draw_script, seconds_text
+from precede.experiments.swarm.plan import Drawer, Plan, draw_script, seconds_text
 from precede.experiments.swarm.swarm import Process, events_of, up_at_end
 from precede.witness.verify import verify
-
-FIRST_SEED: Final = 1_000_000_000
-"""From this seed on, worlds of DRIFT are drawn by this module. Lower seeds draw the worlds of `flood`."""
 
 _SETTLE: Final = 120 * SECOND
 
 
-def is_founding(plan: Plan) -> bool:
-    return plan.run.options.get("founding") == "agreed"
-
-
-def draw(seed: int, random: Random) -> Plan:
+def draw(name: str, seed: int, random: Random) -> Plan:
     """Draw a world of three to nine founders with faults at the beginning."""
     nodes = random.randint(3, 9)
     heal_at = random.choice((10, 20, 30)) * SECOND
@@ -105,7 +98,7 @@ def _draw_workload(random: Random, nodes: int, heal_at: Instant) -> dict[str, An
     return {"script": early + late, "size": 20}
 
 
-def missing(prepared: Prepared, log: pa.Table) -> list[str]:
+def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
     """Describe where founders that kept their state delivered different sequences or lack a message.
 
     Due is what any node delivered, and what a node that is up at the end broadcast.
@@ -135,7 +128,7 @@ def missing(prepared: Prepared, log: pa.Table) -> list[str]:
     return lacking
 
 
-def checks(prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
+def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
     """Check that there is one group, that a quorum founded it, and that founders with state agree."""
     kept = [name for name, incarnation in up_at_end(prepared) if incarnation == 0]
     violations = []
@@ -152,3 +145,6 @@ def checks(prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
     if len(groups) > 1:
         violations.append(f"{len(groups)} groups at the end")
     return {"violations": violations}
+
+
+DRAWER: Final = Drawer(draw, missing, checks)

@@ -1,0 +1,80 @@
+"""What really happened in a world of the swarm, read from its plan and its log: the situations it is drawn for.
+
+python -m tests.swarm.situations --worlds 300 --seed 1000000 --protocol drift
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+from precede.eventlog.sinks import TableSink
+from precede.experiments.swarm.plan import DRAWERS, Plan, draw_plan, find_drawer
+from precede.experiments.swarm.swarm import events_of, run_plan
+
+ROWS = ("started", "crashed", "left", "discarded")
+
+
+def situations_of(plan: Plan, rows: Iterable[dict[str, Any]]) -> set[str]:
+    """Return the names of what happened."""
+    world, workload, faults = plan.run.world, plan.run.workload, plan.run.faults
+    found: set[str] = set()
+    lives: dict[str, list[tuple[str, int, int]]] = {}
+    for row in rows:
+        if row["kind"] in ("started", "crashed"):
+            lives.setdefault(row["node"], []).append((row["kind"], row["at_us"], row["incarnation"]))
+        else:
+            found.add("leave" if row["kind"] == "left" else f"discarded: {row['reason']}")
+    for events in lives.values():
+        if events[0][1] > 0:
+            found.add("late start")
+        for (kind, at, incarnation), (then, later, other) in pairwise(events):
+            if (kind, then) == ("crashed", "started"):
+                found.add("restart with its store" if incarnation == other else "restart without its store")
+            elif then == "crashed":
+                found.add("crash in recovery" if at and later == at else "crash")
+    size = workload.get("size")
+    found |= {
+        name
+        for name, is_so in {
+            "payload of no bytes": size == 0,
+            "payload of 64 kB": size == 64 * 1024,
+            "16 nodes or more": world.get("nodes", 0) >= 16,
+            "several partitions": len(world.get("partitions", ())) > 1,
+            "stall": bool(faults.get("stalls")),
+            "partition": bool(world.get("partitions")),
+            "loss": bool(world.get("loss")),
+            "duplication": bool(world.get("duplication")),
+            "bandwidth": "bandwidth" in world,
+            "wrong clocks": "skew" in faults,
+            "silence of hours": plan.settle > 3600 * 1_000_000,
+        }.items()
+        if is_so
+    }
+    return found
+
+
+def count(protocol: str, seeds: Iterable[int]) -> Counter[str]:
+    """Run worlds and count in how many of them each situation happened."""
+    counts: Counter[str] = Counter()
+    drawer = find_drawer(protocol)
+    for seed in seeds:
+        plan, sink = draw_plan(protocol, seed, drawer), TableSink()
+        result = run_plan(plan, drawer, log=sink)
+        assert not result.failed, (protocol, seed, result.remarks)
+        counts.update(situations_of(plan, events_of(sink.events(), *ROWS)))
+    return counts
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worlds", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1_000_000)
+    parser.add_argument("--protocol", action="append")
+    given = parser.parse_args()
+    for name in given.protocol or DRAWERS:
+        found = count(name, range(given.seed, given.seed + given.worlds))
+        print(f"{name}: " + ", ".join(f"{what} {number}" for what, number in sorted(found.items())), flush=True)
