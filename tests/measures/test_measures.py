@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from precede.core.errors import BadInput
 from precede.eventlog.schema import event_schema, gauge_schema
+from precede.experiments.measuring import measure_folder
 from precede.measures.events import measure_events
 from precede.measures.messages import Window
-from precede.measures.runs import measure_run
 from precede.measures.statistics import confidence_interval, student_quantile, summarise
 
 
@@ -118,7 +118,7 @@ def test_plain_strings_measure_like_dictionaries():
 
 def test_a_run_directory_is_measured_as_plain_data(tmp_path):
     pq.write_table(table(STORY), tmp_path / "events.parquet", row_group_size=4)
-    assert measure_run(tmp_path) == measure_events(batches(STORY))
+    assert measure_folder(tmp_path) == measure_events(batches(STORY))
     gauges = [
         {"run_id": "r", "node": node, "at_us": at, "name": name, "value": value, "peak": peak}
         for node, at, name, value, peak in [
@@ -127,7 +127,7 @@ def test_a_run_directory_is_measured_as_plain_data(tmp_path):
         ]
     ]  # fmt: skip
     pq.write_table(pa.Table.from_pylist(gauges, schema=gauge_schema()), tmp_path / "gauges.parquet")
-    result = measure_run(tmp_path)
+    result = measure_folder(tmp_path)
     assert json.loads(json.dumps(result)) == result
     assert {k: v for k, v in result.items() if "_size_" in k} == {
         "pending_size_peak": 9, "pending_size_mean": 1.75, "pending_size_final": 1,

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from precede.experiments.measuring import measure_folder
 from precede.experiments.run import carry_out_into
 from precede.experiments.scenario import read_scenario
 from precede.lake.schemas import EVENTS, GAUGES, MEASURES, TABLES
 from precede.measures.events import EventMeasures, measure_events
 from precede.measures.messages import Window
-from precede.measures.runs import measure_run
 from precede.measures.statistics import confidence_interval
 from precede.pipeline.sessions.frames import spark_schema
 from precede.pipeline.sweeps.groups import group_measures, group_rows
@@ -33,7 +33,7 @@ def test_every_measure_equals_the_one_of_a_single_process(session, tmp_path):
         run = read_scenario("small-office", protocol, 3, {"workload.until": until, "run.end": "12s"})
         folders.append(tmp_path / run.id)
         carry_out_into(run, folders[-1])
-        expected[run.id] = measure_run(folders[-1])
+        expected[run.id] = measure_folder(folders[-1])
     events = session.read.schema(spark_schema(EVENTS)).parquet(
         str(tmp_path / "story.parquet"), *(str(folder / "events.parquet") for folder in folders)
     )

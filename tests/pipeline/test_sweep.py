@@ -16,11 +16,11 @@ from precede.cli import main
 from precede.cli.data.sweep import describe
 from precede.core.errors import BadInput
 from precede.experiments.grid import read_grid
+from precede.experiments.measuring import measure_folder
 from precede.experiments.run import carry_out_into
 from precede.lake.integrity import find_damage
 from precede.lake.layout import Lake
 from precede.lake.schemas import TABLES
-from precede.measures.runs import measure_run
 from precede.measures.statistics import confidence_interval
 from precede.pipeline.sessions.frames import read_frame
 from precede.pipeline.sweeps import simulate
@@ -201,7 +201,7 @@ def _agrees_with_the_logs(lake, grid, alone):
         carry_out_into(point.run, folder)
         assert (folder / "events.parquet").read_bytes() == lake.path("events", point.id).read_bytes()
         assert (folder / "gauges.parquet").read_bytes() == lake.path("gauges", point.id).read_bytes()
-        mine = measure_run(folder)
+        mine = measure_folder(folder)
         by_name = measures[point.id, point.run.protocol]
         for name, value in mine.items():
             assert (value is None) == (name not in by_name)

@@ -16,8 +16,9 @@ from precede.experiments.keys import read_table
 from precede.experiments.run import RUN_FILE, Outcome, Run
 from precede.experiments.run_table import RunTable
 from precede.measures.energy import Energy
+from precede.measures.events import measure_events
+from precede.measures.gauges import measure_gauges
 from precede.measures.messages import Window
-from precede.measures.runs import measure_run
 from precede.measures.statistics import Measures
 
 
@@ -60,4 +61,8 @@ def part_of_folder(folder: Path) -> Measured:
 
 
 def measure_folder(folder: Path) -> Measures:
-    return measure_run(folder, *part_of_folder(folder))
+    """Return every measure of the run in a folder: of its event log, and of its gauges if it has some."""
+    window, energy = part_of_folder(folder)
+    measures = measure_events(folder / "events.parquet", window, energy)
+    gauges = folder / "gauges.parquet"
+    return measures | measure_gauges(gauges, window) if gauges.exists() else measures

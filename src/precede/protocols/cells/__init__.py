@@ -4,6 +4,6 @@ A station keeps the order data of its hosts, stamps their messages, and sends a 
 deliver it. CK (was2021) and prs_mobile (prs1997) share this package and differ in a `ProxyRule`. WAS shares its
 frames and routes. Decision 0017 has the reasons.
 
-In reading order: `frames`, `routes`, `jitter`, which WAS uses too; `packets`, `options`, `proxy_host`; the
+In reading order: `frames` and `routes`, which WAS uses too; `packets`, `options`, `proxy_host`; the
 parts of a station: `record`, `rule`, `offers`, `central_discard`, `record_moves`, `proxy_station`.
 """

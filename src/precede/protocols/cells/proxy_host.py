@@ -24,7 +24,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Node
-from precede.protocols.cells.jitter import jittered
+from precede.core.randomness import jittered
 from precede.protocols.cells.options import ProxyOptions
 from precede.protocols.cells.packets import (
     ProxyAckPacket,

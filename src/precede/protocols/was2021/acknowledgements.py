@@ -9,7 +9,7 @@ from random import Random
 
 from precede.core.effects import Effect, SetTimer
 from precede.core.instants import Duration, Instant
-from precede.protocols.cells.jitter import jittered
+from precede.core.randomness import jittered
 from precede.protocols.was2021.options import WasOptions
 
 

@@ -25,7 +25,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Node, Saved, Waiting, restore
-from precede.protocols.cells.jitter import jittered
+from precede.core.randomness import jittered
 from precede.protocols.was2021.acknowledgements import Acknowledgements
 from precede.protocols.was2021.downlink import Downlink, ranges
 from precede.protocols.was2021.options import INCARNATION_STEP, WasOptions
