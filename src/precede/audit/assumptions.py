@@ -21,7 +21,6 @@ class Assumption(Struct, frozen=True):
     counts: Mapping[Order, tuple[Bounds, Bounds]]
 
     def plain(self) -> dict[str, Any]:
-        """Return the assumption as plain data."""
         return {
             "assumption": self.text,
             "without": self.without,

@@ -36,7 +36,6 @@ class Count(Struct, frozen=True):
         return self.traces.verdict
 
     def plain(self) -> dict[str, Any]:
-        """Return the count as plain data."""
         return {
             "group": self.group,
             "view": self.view,
@@ -79,7 +78,6 @@ class Study(Struct, frozen=True):
         return all(self.count(ALL_GROUPS, order).verdict == "holds" for order in ORDERS)
 
     def plain(self) -> dict[str, Any]:
-        """Return the study as plain data."""
         log = self.deployment
         return {
             "log": log.name,

@@ -29,10 +29,7 @@ from precede.sim.randomness import Distribution
 TableT = TypeVar("TableT", bound=Struct)
 
 MOST_NODES: Final = 1_000_000
-"""The most nodes that a key may ask for.
-
-Each node costs memory, and a typing error must not exhaust the machine.
-"""
+"""The most nodes that a key may ask for: a typing error must not exhaust the memory of the machine."""
 
 _A_DURATION: Final = re.compile(r"\s*[0-9.]+\s*(us|ms|s|min|h)\s*")
 

@@ -14,7 +14,6 @@ class Clock(Struct, frozen=True, gc=False):
     drift_ppm: int = 0
 
     def read(self, at: Instant) -> Instant:
-        """Return what the clock reads at an instant of the world."""
         return at + self.offset + at * self.drift_ppm // _MILLION
 
     def world_time(self, reading: Instant) -> Instant:

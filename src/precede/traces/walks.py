@@ -128,7 +128,6 @@ def each_node(
 
 
 def cut(leg: Leg, end: Instant) -> Leg:
-    """Return a leg up to an instant."""
     t0, x0, y0, t1, x1, y1 = leg
     if t1 <= end:
         return leg

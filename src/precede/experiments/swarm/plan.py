@@ -82,10 +82,7 @@ class Plan(Struct, frozen=True):
 
 
 Missing = Callable[[Plan, Prepared, pa.Table], Sequence[str]]
-"""A function that lists messages which are due and not delivered, one line each.
-
-It gets the plan, the final world and the log.
-"""
+"""A function of plan, final world and log that lists messages which are due and not delivered, a line each."""
 
 Checks = Callable[[Plan, Prepared, pa.Table], Mapping[str, Sequence[str]]]
 """A function that lists further findings by name: violations, duplicates, undelivered or leaks."""

@@ -22,10 +22,7 @@ Beside a blob: does the whole log have some? Beside an answer: does the bucket h
 """
 
 WORTH_NUMBA: Final = 10_000
-"""The rows of a task from which the numba engine is used.
-
-It is fewer than in a process of its own, because Spark's Python workers go on to the next task.
-"""
+"""The rows of a task from which the numba engine is used: few, as Spark's workers go on to the next task."""
 
 ROWS_AT_ONCE: Final = 1_000_000
 JUDGED_DDL: Final = f"{ANSWER_DDL}, {BROADCASTS} boolean, {DEADLINES} boolean"

@@ -41,10 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HUGE_ROWS: Final = 20_000_000
-"""The rows from which one order is verified by many tasks: one task would need more than 1 GiB.
-
-It takes several times the CPU time of one task.
-"""
+"""The rows from which one order is verified by many tasks: one task would need more than 1 GiB."""
 
 _ROWS_A_BUCKET: Final = 1_500_000
 _MAGIC: Final = b"PAR1"

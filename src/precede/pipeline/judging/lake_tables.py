@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 EVENTS: Final = "events"
 BY: Final = ("run_id",)
 ROWS_A_TASK: Final = 1_000_000
-"""The rows that one task verifies, about a second of work.
-
-Small logs get a task for each file, up to `_FEW_TASKS`.
-"""
+"""The rows that one task verifies, about a second of work, if there are more than `_FEW_TASKS` files."""
 
 _FEW_TASKS: Final = 64
 

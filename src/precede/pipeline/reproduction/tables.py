@@ -87,7 +87,6 @@ def _groups(name: str, finished: Marked) -> list[dict[str, Any]]:
 
 
 def comparison_row(name: str, paper: str, one: Comparison) -> dict[str, Any]:
-    """Return one claim as a row of `comparisons`."""
     low, high = one.claim.bounds
     return {
         "sweep": name,

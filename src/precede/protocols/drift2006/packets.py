@@ -374,7 +374,6 @@ def _signed_alone(origin: NodeId, claimed: NodeId, order: Any, holder: Any) -> W
 
 
 def node_incarnation(id: StreamId) -> int:
-    """Return the incarnation in which a node began a stream."""
     return id[1] >> ATTEMPT_BITS
 
 

@@ -38,7 +38,6 @@ def incarnation_of(process: Process) -> int:
 
 
 def message_of(process: Process, number: int) -> MessageId:
-    """Return the id of the message with this number that a process sent."""
     return MessageId(process & NODE_MASK, process >> INCARNATION_SHIFT, number)
 
 
@@ -144,5 +143,4 @@ class Rule(ABC):
 
 
 def is_before(process: Process, node: NodeId, incarnation: int) -> bool:
-    """Is the process this node in an incarnation before this one?"""
     return process & NODE_MASK == node and process >> INCARNATION_SHIFT < incarnation

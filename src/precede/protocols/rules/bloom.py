@@ -27,7 +27,6 @@ class BloomFilter:
         self._bits = 0
 
     def add(self, id: MessageId) -> None:
-        """Add an id."""
         if len(self._newest) == self._capacity:
             self._newest = deque(islice(self._newest, self._capacity // 2, None), self._capacity)
             self._bits = 0

@@ -252,7 +252,6 @@ class Missing:
 
 
 def sources_of(mask: Mask) -> list[NodeId]:
-    """Return the sources in a mask, ascending."""
     digits: str = f"{mask:b}"[::-1]
     return [source for source, digit in enumerate(digits) if digit == "1"]
 

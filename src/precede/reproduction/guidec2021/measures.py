@@ -17,10 +17,7 @@ from precede.measures.events import measure_events
 from precede.measures.gauges import measure_gauges
 
 FIVE_MINUTES: Final = (270 * SECOND, 330 * SECOND)
-"""The shortest and the longest stay that counts as five minutes.
-
-The paper's Figure 11 shows node N777, which stays five minutes. We take all nodes that stay about as long.
-"""
+"""The stays that count as five minutes. Figure 11 shows one such node, N777; we take all of them."""
 
 _DELAYS: Final = ("transit", "wait", "age")
 _STATISTICS: Final = ("mean", "sd", "min", "max", "p50", "p95", "p99")

@@ -52,11 +52,9 @@ class Agreement(Struct, frozen=True):
         )
 
     def plain(self) -> dict[str, Any]:
-        """Return the agreement as plain data."""
         return {"agrees": self.agrees, **{name: getattr(self, name) for name in self.__struct_fields__}}
 
     def lines(self) -> list[str]:
-        """Return the agreement as lines of text."""
         word = "agree with" if self.agrees else "DISAGREE with"
         part = "" if self.whole else " (as far as they were compared: there are too many)"
         lines = [

@@ -22,10 +22,7 @@ UNSEEN: Final = -(1 << 63)
 """The step of a process without rows so far."""
 
 NO_MESSAGE: Final = -1
-"""The value in a column of sources for a row that is neither a broadcast nor a delivery.
-
-In the same column, the b-th broadcast row of the log has the value -2 - b.
-"""
+"""The source of a row that is neither a broadcast nor a delivery; the b-th broadcast row has -2 - b there."""
 
 _HASH_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 

@@ -85,7 +85,6 @@ class ProcessTable:
         return group, natural(self.nodes.names[int(self.node[process])]), int(self.incarnation[process])
 
     def group_values(self, group: int) -> tuple[str, ...]:
-        """Return the values of the `by` columns for a group."""
         if not self.by:
             return ()
         values: list[str] = []

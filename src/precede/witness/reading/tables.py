@@ -14,10 +14,7 @@ from precede.witness.reading.partitions import Piece
 ROWS_AT_ONCE: Final = 1 << 18
 FREE_ROWS: Final = 10_000_000
 ROWS_PER_BYTE: Final = 20
-"""The most rows per byte of a file with more than `FREE_ROWS` rows.
-
-Dense logs have about one; a file that claims more is an attack or damaged.
-"""
+"""The most rows per byte of a file with more than `FREE_ROWS` rows. Dense logs have about one."""
 
 
 class TableLog(Log):

@@ -19,10 +19,7 @@ from precede.experiments.swarm.plan import OVER_GOSSIP, Drawer, Plan
 from precede.protocols import registry
 
 _REPAIR: Final = MINUTE
-"""The time in which digests find what is missing on a broadcast medium.
-
-It is enough for the longest interval that `draw` draws.
-"""
+"""The time in which digests find what is missing, at the longest interval that `draw` draws."""
 
 
 def draw(name: str, seed: int, random: Random) -> Plan:

@@ -144,7 +144,6 @@ def _stream_bytes(streams: Sequence[StreamRanges]) -> int:
 
 
 def data_packet(batch: Batch, version: int, neighbours: tuple[NodeId, ...] | None) -> DataPacket:
-    """Return one packet with the envelopes of a batch."""
     control = batch.control_bytes + HEADER_BYTES + ID_BYTES * len(batch.ids) + _list_bytes(neighbours)
     first_deadline = None if batch.first_deadline == NEVER else batch.first_deadline
     size = batch.payload_bytes + control
