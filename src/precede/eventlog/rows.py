@@ -44,7 +44,7 @@ class Rows:
     def received(self, process: int, now: Instant, arrive: Arrive) -> None:
         """Writes a `received` row for each message of an `Arrive`.
 
-        This and the next three methods write `now` as the node's clock too: only where that is the world's.
+        This and the next three methods are for nodes whose clock is the world's: `now` is both times.
         """
         for message in arrive.messages:
             self.message(RECEIVED, 0, process, now, now, message.id)

@@ -133,7 +133,7 @@ def find_scenario(scenario: str, lake: str | Path = DEFAULT_LAKE) -> Path | None
 
 
 def _of_trace(trace: str, lake: str | Path) -> dict[str, Any]:
-    """Make the scenario of a trace in the lake, with its messages, else one of each node every 20min."""
+    """Make the scenario of a trace in the lake; if it has no messages, each node sends one every 20min."""
     stored = Lake(lake)
     messages = stored.messages(trace)
     workload = {"every": "20min", "first": "20s", "size": 1000}

@@ -151,7 +151,7 @@ def check_file(file: Path) -> None:
 
 
 def readable_files(storage: Storage, table: str) -> list[CommittedFile]:
-    """Return the committed files of a table, unless one has rows that another replaced: Damaged."""
+    """Return the committed files of a table. Raises Damaged if one has rows that another file replaced."""
     records = _records(storage, table)
     owners = {unit: record.path for record in records for unit in record.units}
     for record in records:
@@ -188,7 +188,7 @@ def missing_files(table: Path) -> Iterator[Finding]:
 
 
 def _records(storage: Storage, table: str) -> list[CommittedFile]:
-    """Return the files of a table that commit records name, winners last; Damaged if a record is."""
+    """Return the files that a table's commit records name, winners last. Raises Damaged for a broken record."""
     commits = _commits.setdefault(storage.location, Commits(storage))
     keys = sorted(key for kind in KINDS[table] for key in commits.winners(kind))
     files = [file for key in keys for file in commits.content(key).files if file.table == table]

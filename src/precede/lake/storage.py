@@ -66,7 +66,7 @@ class Storage:
             return content
 
     def put(self, path: str, content: bytes, durable: bool = True) -> None:
-        """Make a file of these bytes visible, whole, in place of an older one; `durable`: it is on the disk."""
+        """Make a file of these bytes visible, whole, in place of an older one. A `durable` one is on disk."""
         if self.local is not None:
             temporary = self._beside(path)
             temporary.write_bytes(content)
@@ -150,7 +150,7 @@ class Storage:
 
     @contextmanager
     def workspace(self, folder: str) -> Iterator[Path]:
-        """Yield a new folder on this machine, inside a storage that is a folder, for files to `put_file`."""
+        """Yield a new folder for files that `put_file` moves. It lies in the storage if that is a folder."""
         if self.local is None:
             with tempfile.TemporaryDirectory(prefix="precede-lake-") as temporary:
                 yield Path(temporary)

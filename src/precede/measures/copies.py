@@ -43,7 +43,10 @@ class Transfers:
         self.to_all += int(messages[sent & (peer < 0)].sum())
 
     def measures(self, receptions: int, deliveries: int) -> Measures:
-        """The measures of transfers, if packets are logged; `aborted` only where each goes to one node once."""
+        """The measures of transfers; none if the log has no received packets.
+
+        Where messages are sent to all neighbours, or packets are duplicated, no transfer is called aborted.
+        """
         if not self.receptions_logged:
             return {}
         relayed = receptions + self.received - self.first_copies

@@ -67,7 +67,7 @@ class Collected:
 
 
 class MessageRows(NamedTuple):
-    """Rows of one kind: `message` is the index of the broadcast, or -1, and `own` says if it is the node's."""
+    """Rows of one kind: `message` is the index of the broadcast, or -1; `own`: this node broadcast it."""
 
     place: Integers
     process: Integers

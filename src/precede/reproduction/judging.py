@@ -248,7 +248,7 @@ def _has_shape(claim: Claim, estimates: Sequence[Estimate]) -> bool:
 
 
 def _by_shape(claim: Claim, estimates: Sequence[Estimate]) -> tuple[Status, float | None]:
-    """Return whether all curves have the shape: `reproduced`, `close` within slack, or not reproduced."""
+    """Return the status of a claim about the shape of curves: `close` if all have it only within slack."""
     if claim.kind in ("flat", "linear", "sublinear"):
         return _status([_by_size(claim, estimates)]), None
     curves = _curves(claim, estimates)
@@ -306,7 +306,7 @@ def _climbs(values: Sequence[float], claim: Claim) -> tuple[bool, bool]:
 
 
 def _steeper_last(claim: Claim, curve: Curve) -> tuple[bool, bool]:
-    """Does a curve of three points fall more between the last two? Answered twice: there is no slack."""
+    """Return twice whether a curve of three points falls more at its end: this shape has no slack."""
     first, second, third = (dict(curve)[place] for place in claim.at)
     steeper = second - third > first - second
     return steeper, steeper

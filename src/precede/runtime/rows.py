@@ -85,7 +85,7 @@ class SegmentSource(Protocol):
 
 
 class SegmentWriter:
-    """Moves a member's rows from its store into files: after many rows, or `seconds` for a follower."""
+    """Moves a member's rows from its store into files: whenever there are many, and every `seconds` if set."""
 
     def __init__(self, folder: Path, group: str, name: str, seconds: float | None) -> None:
         self.seconds = seconds

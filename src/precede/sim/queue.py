@@ -56,7 +56,7 @@ class Landing(Event):
 
 @final
 class Call(Event):
-    """A call of a function."""
+    """A function is called with arguments."""
 
     __slots__ = ("arguments", "function")
 

@@ -148,7 +148,7 @@ def _sorted_by_pair(a: Ints, b: Ints, nodes: int) -> Ints:
 
 @jit
 def _join(a: Ints, b: Ints, start: Ints, end: Ints) -> int:
-    """Join the pieces of each pair in place by insertion sort, as they are nearly sorted. Returns the rest."""
+    """Join the nearly sorted pieces of each pair in place, by insertion sort. Returns how many remain."""
     count = 0
     for i in range(len(a)):
         k = i

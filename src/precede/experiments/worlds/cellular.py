@@ -153,7 +153,10 @@ def _positions(
 
 
 def read_positions(path: Path, hosts: Sequence[str], step: Duration) -> Positions:
-    """Read positions of hosts every `step` from CSV rows, straight between them, absent before and after."""
+    """Read the positions of hosts from a CSV file, one for every `step`.
+
+    A host moves in straight lines between its rows. It is absent before its first row and after its last.
+    """
     rows = _position_rows(path, hosts)
     last = max((at for track in rows.values() for at, _, _ in track), default=0)
     instants = np.arange(0, last + 1, step)

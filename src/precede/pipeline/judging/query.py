@@ -17,7 +17,11 @@ from precede.witness.verify import verify as verify_log
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """The options of a verification for tasks; `…_elsewhere`: the whole log has some, if not this part."""
+    """The options of a verification, as they are sent to tasks.
+
+    `broadcasts_elsewhere` and `deadlines_elsewhere` say that the whole log has some, even if this part has
+    none.
+    """
 
     order: Order = "causal"
     columns: Mapping[str, str] = {}

@@ -123,13 +123,13 @@ def estimate_cpu_s(lake: Lake, trace: str, range_m: float) -> float:
 
 
 def _slice_count(lake: Lake, trace: str, range_m: float) -> int:
-    """Return how many slices give each some seconds of work and not too many segments, whatever the cores."""
+    """Return the number of slices, such that each has some seconds of work and not too many segments."""
     by_work = int(estimate_cpu_s(lake, trace, range_m) / _S_A_TASK)
     return max(by_work, lake.count("segments", trace) // _SEGMENTS_A_SLICE) + 1
 
 
 class _Slices:
-    """Computes a trace's contacts in slices of time: `spread` calls it with a slice, to write its pieces."""
+    """Computes a trace's contacts in slices of time. `spread` calls it with a slice; it writes one file."""
 
     def __init__(
         self,

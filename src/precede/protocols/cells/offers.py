@@ -64,7 +64,7 @@ class Offers:
     def _find_next(self, host: NodeId, record: ProxyRecord, origin: NodeId) -> Any:
         """Return the next message of an initial station for a host, or None.
 
-        Advance `recd` (h_RECD) over messages for other hosts and over deleted ones, which all have.
+        Advance `recd` (h_RECD) over messages for other hosts and deleted ones (every destination has those).
         """
         number, last = max(record.recd.get(origin, 0), 0) + 1, self.received[origin]
         while number <= last:

@@ -174,7 +174,7 @@ class Groups:
         self._joining.send_again(now, effects)
 
     def _own_origin(self) -> Origin | None:
-        """Return how founders agreed on this node's group, if they did, with this node's stream."""
+        """Return how founders agreed on this node's group, and this node's stream; None if they did not."""
         state = self._state
         origin = state.origin
         if origin is None:

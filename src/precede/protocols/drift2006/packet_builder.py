@@ -97,7 +97,10 @@ class PacketBuilder:
         return Send(ViewPacket(record, extra, *sizes), NEIGHBOURS, RADIO)
 
     def checkpoint(self, sources: tuple[StreamId, ...], origin: Origin | None, to: NodeId) -> Send:
-        """Return the effect that sends a node this position in the order; `sources` count there."""
+        """Return the effect that sends a node this node's position in the order.
+
+        `sources` are the streams whose clocks count at that position.
+        """
         state = self._state
         done = tuple((*id, number) for id, (number, _) in sorted(state.delivered.items()))
         extra = self.piggyback()

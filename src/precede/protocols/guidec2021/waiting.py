@@ -19,7 +19,7 @@ class Pending:
     """A message that waits since `since`, and the position in its barrier of a predecessor that it lacks.
 
     Messages that lack the same predecessor form a linked list: `following` is the next one, and the first one
-    knows the `last`. `registered` is True once the message is in `WaitingMessages.by_id`, then `done`.
+    knows the `last`. `registered`: it is in `WaitingMessages.by_id`. `done`: it waits no more.
     """
 
     __slots__ = ("barrier", "done", "following", "last", "parsed", "position", "registered", "since")

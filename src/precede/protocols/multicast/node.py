@@ -116,7 +116,7 @@ class MulticastNode(Node):
         return effects
 
     def _destinations(self, to: Sequence[NodeId] | None) -> tuple[Process, ...]:
-        """Return the processes of these nodes; of all other nodes if None. Raises Refused if not allowed."""
+        """Return the processes of these nodes, by default of all others. Raises Refused if not allowed."""
         if to is None:
             to = self._book.others()
         if not to:

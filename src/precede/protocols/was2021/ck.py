@@ -109,7 +109,7 @@ class CkRule(ProxyRule):
         return {}
 
     def stamp(self, packet: ProxyUpPacket, number: int, record: ProxyRecord) -> ProxyAppPacket:
-        """Return the packet of a host's message. It follows all that the host has sent or delivered."""
+        """Return the packet of a host's own message, which follows all that the host has sent or delivered."""
         own: dict[NodeId, int] = record.order
         after = dict(record.recd)
         for station, earlier in (*own.items(), *record.sent_at):

@@ -37,7 +37,7 @@ class Downlink:
         return True
 
     def begin(self, ses: int, start: int, recovered: int, skip: tuple[int, ...], effects: list[Effect]) -> None:
-        """Start connection `ses`: `recovered` messages, numbered below `start`, then the cell's own."""
+        """Start connection `ses`: first `recovered` messages, numbered below `start`, then the cell's own."""
         self.last_ses = ses
         self.base = start
         self.next = start - recovered
@@ -46,7 +46,10 @@ class Downlink:
         self.skip = frozenset(skip)
 
     def clear(self) -> None:
-        """Empty RBuffer, whose numbers end with the connection (E9). Note its new messages in `seen`."""
+        """Empty RBuffer, because its numbers mean nothing in the next connection (E9).
+
+        Note in `seen` those of its messages that the host has not delivered.
+        """
         self.seen.update(message.id for message, before in self.rbuffer.values() if not before)
         self.rbuffer.clear()
 

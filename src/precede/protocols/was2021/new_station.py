@@ -98,7 +98,8 @@ class NewStation:
     ) -> None:
         """Phase 1: send Req1 to every station that may have the record; if there is none, the host joins again.
 
-        A newer connect during a handoff asks again and keeps the older attempts (E13); a repeated one does not.
+        A newer connect during a handoff asks again and keeps the older attempts (E13). A repeat changes
+        nothing.
         """
         hosts = self.registrations
         if record is None:
@@ -205,7 +206,10 @@ class NewStation:
     # No station has a record (section 4.5) ------------------------------------------------------------------
 
     def on_no_record(self, packet: NoRecordPacket, now: Instant, effects: list[Effect]) -> None:
-        """Handle a denial: end the attempts with that station, and join again if all stations have denied."""
+        """Handle a station's denial of a request: end the attempts with that station up to that connection.
+
+        If every station asked has denied, the host joins again.
+        """
         record = self.registrations.records.get(packet.host)
         if record is None or record.owner:
             return

@@ -29,7 +29,10 @@ WORD_BITS: Final = 32
 
 
 class Precision(Struct, frozen=True):
-    """The length and number of runs. Enough: the interval's half width is at most `interval` times the mean."""
+    """The length of a run and the number of runs.
+
+    Runs are added until the interval's half width is at most `interval` times the mean.
+    """
 
     warm_up_deliveries: int
     deliveries: int

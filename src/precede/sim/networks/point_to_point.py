@@ -2,7 +2,8 @@
 
 Each node has its own random generators. A draw depends on the number of the transmission and never on what is
 in the packet, so two protocols that send alike meet the same network. Without `fifo`, packets overtake each
-other as their delays fall. A finite bandwidth gives each directed link a queue with keyed sends.
+other as their delays fall. With a finite bandwidth each directed link has a queue, in which a send replaces a
+queued one with its key.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def _draw_options(random: Random, expires: bool) -> dict[str, Any]:
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table, repair: Duration = 0) -> Sequence[str]:
-    """List what was carried at healing, lives long enough with `repair` time, and was not delivered."""
+    """List undelivered messages with a carrier at healing and time left for the transfers and `repair`."""
     return carried_missing(plan, prepared, log, spreading(plan, log) + repair)
 
 

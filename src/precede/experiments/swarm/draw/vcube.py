@@ -159,7 +159,10 @@ def _draw_stays(random: Random, others: list[NodeId], heal_at: Instant) -> list[
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
-    """List what a working node broadcast or delivered and another lacks: of a newcomer, beyond its vector."""
+    """List the messages that a working node broadcast or delivered and another working node lacks.
+
+    A newcomer is due only messages beyond the vector it began with. A node that never joined gets one line.
+    """
     names = prepared.built.names
     working = [hosted for hosted in prepared.world.nodes if hosted.up and not hosted.gone]
     delivered: dict[str, dict[tuple[str, int], None]] = {names[hosted.id]: {} for hosted in working}

@@ -151,7 +151,11 @@ class Ballots:
             self._send(FoundingPrepare(self.number, leading.ballot), now, effects)
 
     def _propose(self, leading: _Leading, now: Instant, effects: list[Effect]) -> None:
-        """Propose and accept a first view: the one accepted in the highest ballot, or of those who promised."""
+        """Propose a first view, accept it at this founder, and count that acceptance.
+
+        With stores it is the record that was accepted in the highest ballot, if any. Otherwise it is a view of
+        those who have promised.
+        """
         promises = leading.promises.values()
         earlier = [(p.accepted, p.record) for p in promises if p.accepted is not None and p.record is not None]
         if self.durable and earlier:

@@ -23,7 +23,10 @@ _SLACK: Final = 64
 
 @final
 class ExpiringBatch:
-    """A batch, of which the first `alive` of `batch.latest_first()` have not expired (-1: none has, yet)."""
+    """A batch and how many of its messages have not expired: the first `alive` of `batch.latest_first()`.
+
+    `alive` is -1 until the first deadline has passed.
+    """
 
     __slots__ = ("alive", "batch")
 
