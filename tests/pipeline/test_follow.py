@@ -201,7 +201,7 @@ def test_idle_time_counts_from_the_end_of_the_first_listing(monkeypatch, message
 def followed(folder, order, rows, members=None):
     """The verdict of a follower after one batch with these rows, without Spark."""
     columns = ["run_id", *rows[0]]
-    query, layout = settle_query(columns, order, None, None, None, "counted", "forbid", members)
+    query, layout = settle_query(columns, order, members=members)
     absent = {"by0": "r", "source_incarnation": -1, "to": "", "deadline": ABSENT, "clock": ABSENT}
     absent |= {"written": 0.0, "incarnation": 0}
     table = pa.Table.from_pylist([absent | row for row in rows], arrow_schema(query.by))
@@ -251,7 +251,7 @@ def test_missing_columns_that_an_order_needs_make_the_verdict_unknown(
 )
 def test_a_damaged_checkpoint_or_one_of_another_format_is_bad_input(tmp_path, file, content, expected_text):
     columns = ("run_id", "node", "step", "kind", "message_source", "message_number")
-    query, _ = settle_query(columns, "causal", None, None, None, "counted", "forbid")
+    query, _ = settle_query(columns, "causal")
     Ledger.open(tmp_path, query, columns).close(0, [])
     Ledger.open(tmp_path, query, columns)
     (tmp_path / file).write_bytes(content)

@@ -20,7 +20,7 @@ from precede.pipeline.judging.query import settle_query
 from tests.pipeline.segments import make_run
 
 MEMBERS = tuple(f"n{node}" for node in range(6))
-QUERY, LAYOUT = settle_query(NAMES, "causal", None, None, None, "counted", "forbid", MEMBERS, keep_times=True)
+QUERY, LAYOUT = settle_query(NAMES, "causal", members=MEMBERS, keep_times=True)
 
 
 class Killed(BaseException):

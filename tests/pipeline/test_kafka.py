@@ -52,7 +52,7 @@ BAD = (
 
 
 def decoder(order="causal"):
-    query, layout = settle_query(NAMES, order, None, None, None, "counted", "forbid", None, keep_times=True)
+    query, layout = settle_query(NAMES, order, keep_times=True)
     return Decoder(layout, query.order)
 
 

@@ -74,7 +74,7 @@ def random_rows(generator, fault, labelled=False):
 
 def compare(folder, rows, order, **options):
     """Asserts the same verdict from one process and from tasks. Returns it; None if there is a ring."""
-    query, layout = settle_query(list(rows[0]), order, None, None, None, "counted", "forbid")
+    query, layout = settle_query(list(rows[0]), order)
     query = query if not options else replace(query, **options)
     pieces = written(folder, rows)
     (folder / "scratch").mkdir()
@@ -153,7 +153,7 @@ def test_chains_through_messages_that_nobody_delivered(tmp_path):
             kind = "broadcast" if word[0] == "+" else "delivered"
             message = {"message_source": source, "message_number": 1}
             rows.append({"node": node, "step": step, "kind": kind} | message)
-    query, layout = settle_query(list(rows[0]), "causal", None, None, None, "counted", "forbid")
+    query, layout = settle_query(list(rows[0]), "causal")
     pieces = written(tmp_path / "log", rows)
     (tmp_path / "scratch").mkdir()
     answer = judge_one_order(None, "test", pieces, query, layout, tmp_path / "scratch", rows_a_bucket=2)

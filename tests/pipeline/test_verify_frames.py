@@ -79,7 +79,7 @@ def test_every_group_gets_the_answer_of_one_process(session):
 @pytest.mark.parametrize("size", [7, 1000])
 def test_blocks_and_buckets_do_not_change_the_answers(count, size, monkeypatch):
     rows = random_log(5)
-    query, layout = settle_query(list(rows[0]), "causal", BY, "node=who", None, "counted", "forbid")
+    query, layout = settle_query(list(rows[0]), "causal", by=BY, columns="node=who")
     monkeypatch.setattr(packing, "ROWS_A_BLOCK", size)
     packer = packing.Packer(BY, layout.names_to_read(), count)
     blobs = list(packing.PackFrame(packer)(iter(table_of(rows).to_batches(size))))

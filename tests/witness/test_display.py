@@ -128,4 +128,4 @@ def test_spark_and_a_growing_log_are_refused_in_one_line() -> None:
 
     names = ["node", "step", "kind", "message"]
     with pytest.raises(BadInput, match="display order is judged in one process"):
-        settle_query(names, "display", None, None, None, "counted", "forbid")
+        settle_query(names, "display")

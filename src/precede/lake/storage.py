@@ -84,9 +84,9 @@ class Storage:
             shutil.move(source, temporary)
             _rename(temporary, self.local / path)
             return
-        with self._errors(), pa.memory_map(str(source)) if source.stat().st_size else _empty() as content:
+        with self._errors(), source.open("rb") as content:
             stream = self._fs.open_output_stream(self._full(path), compression=None)
-            stream.write(content.read_buffer())
+            shutil.copyfileobj(content, stream)
             stream.close()
         source.unlink()
 
@@ -244,7 +244,3 @@ def _rename(temporary: Path, target: Path, durable: bool = True) -> None:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
     temporary.replace(target)
-
-
-def _empty() -> Any:
-    return pa.BufferReader(b"")

@@ -59,7 +59,8 @@ def read_log(
     """
     table = lake.read("events", run_id, _COLUMNS, pc.field("kind").isin(SHOWN))
     keys = [("at_us", "ascending"), ("_", "ascending")]
-    table = table.take(pc.sort_indices(_with_row_numbers(table), sort_keys=keys))
+    numbered = table.append_column("_", pa.array(np.arange(table.num_rows)))
+    table = table.take(pc.sort_indices(numbered, sort_keys=keys))
     rows, ages = table.num_rows, delivery_ages(table, window)
     table = table.slice(0, max(limit, min(_rows_until(table, include), _STRETCH * limit)))
     nodes = distinct_names(table["node"], table["message_source"])
@@ -138,10 +139,6 @@ def latency_figure(
         curves.append(Curve(name, points, marked=False))
     title = "Delivered within a time" + (f": {scenario}" if scenario else "")
     return Figure(title, f"time since the broadcast, {unit.name}", "share of expected deliveries", curves)
-
-
-def _with_row_numbers(table: pa.Table) -> pa.Table:
-    return table.append_column("_", pa.array(np.arange(table.num_rows)))
 
 
 def _rows_until(table: pa.Table, include: tuple[str, int] | None) -> int:

@@ -83,7 +83,7 @@ class Departures:
         sends, self._sends = self._sends, {}
         deliveries, self._deliveries = self._deliveries, []
         for waiting in sends.values():
-            for alone, group in groupby(waiting, key=_is_keyed):
+            for alone, group in groupby(waiting, key=lambda entry: entry[0].key is not None):
                 for part in ([entry] for entry in group) if alone else [list(group)]:
                     transmit(part)
         for place, message, above in deliveries:
@@ -93,7 +93,3 @@ class Departures:
         """Forget everything: the node has crashed."""
         self._sends.clear()
         self._deliveries.clear()
-
-
-def _is_keyed(entry: tuple[Send, Instant]) -> bool:
-    return entry[0].key is not None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import pyarrow.parquet as pq
@@ -31,6 +31,7 @@ from precede.witness.reading.column_names import Layout
 from precede.witness.reading.logs import read_members, read_promise
 from precede.witness.reading.partitions import Piece
 from precede.witness.verdict import ORDERS, Duplicates, Order, Verdict, read_order
+from precede.witness.verify import VerifyOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,14 +83,14 @@ def follow(
     log. Agreement of `members` is judged by the rows so far, so end the follower only after everything was
     delivered and written.
     """
-    options = _Options(order, columns, by, kinds, duplicates, members)
+    options = VerifyOptions(columns=columns, by=by, kinds=kinds, duplicates=duplicates, members=members)
     if str(log).startswith(SCHEME):
         if checkpoint is None:
             raise BadInput(f"{log}: --follow of a topic needs --checkpoint DIR")
-        rows, query, layout = _open_topic(session, str(log), kafka or {}, options)
+        rows, query, layout = _open_topic(session, str(log), kafka or {}, order, options)
     else:
         log = Path(log).absolute()
-        rows, query, layout = _open_folder(session, log, first_segment(log, idle_s), options)
+        rows, query, layout = _open_folder(session, log, first_segment(log, idle_s), order, options)
     folder = Path(checkpoint or Path(log) / CHECKPOINT).absolute()
     ledger = Ledger.open(folder, query, layout.columns, cores(session))
     batches = Batches(ledger, query, retain_us, report, str(log))
@@ -100,44 +101,28 @@ def follow(
     return combine(ledger.answers(), layout.by)
 
 
-class _Options(NamedTuple):
-    """The caller's options that are about the rows."""
-
-    order: Order | None
-    columns: str | Mapping[str, str] | None
-    by: str | Sequence[str] | None
-    kinds: str | Mapping[str, str] | None
-    duplicates: Duplicates
-    members: str | Sequence[str] | None
-
-    def settle(self, available: Sequence[str]) -> tuple[Query, Layout]:
-        """Check the options against the available columns (see `settle_query`)."""
-        words = (self.order, self.by, self.columns, self.kinds)
-        return settle_query(available, *words, "counted", self.duplicates, self.members, keep_times=True)
-
-
 def _open_topic(
-    session: SparkSession, url: str, settings: Mapping[str, str], options: _Options
+    session: SparkSession, url: str, settings: Mapping[str, str], order: Order | None, options: VerifyOptions
 ) -> tuple[DataFrame, Query, Layout]:
     """Open the rows of a Kafka topic."""
     topics = read_url(url)
-    query, layout = options.settle(NAMES)
+    query, layout = settle_query(NAMES, order, keep_times=True, **options)
     _check_layout(url, layout)
     return message_rows(session, topics, settings, layout, query.order), query, layout
 
 
 def _open_folder(
-    session: SparkSession, folder: Path, first: Piece, options: _Options
+    session: SparkSession, folder: Path, first: Piece, order: Order | None, options: VerifyOptions
 ) -> tuple[DataFrame, Query, Layout]:
     """Open the rows of a folder of segments; the columns are those of the first one."""
     promised = read_promise(folder / "run.json")
-    if options.order is None and promised in ORDERS:
-        options = options._replace(order=read_order(promised))
-    if options.members is None and options.order == "total":
-        options = options._replace(members=read_members(folder / "run.json") or None)
+    if order is None and promised in ORDERS:
+        order = read_order(promised)
+    if options["members"] is None and order == "total":
+        options = {**options, "members": read_members(folder / "run.json") or None}
     in_file = pq.read_schema(first.path).names
     in_folders = [name for name in first.named if name not in in_file]
-    query, layout = options.settle([*in_file, *in_folders])
+    query, layout = settle_query([*in_file, *in_folders], order, keep_times=True, **options)
     for name in in_folders:
         if name in layout.names_to_read():
             raise BadInput(f"{first.path}: --follow reads columns from files, not from folders ({name}=…)")

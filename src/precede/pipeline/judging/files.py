@@ -65,13 +65,13 @@ def verify_path(
         raise BadInput("standard input can only be read by this process: leave out --master")
     table = find_table(path)
     if table is not None and (is_url(path) or max(file.rows for file in table.files) < HUGE_ROWS):
-        query, layout = _settle(table.column_names(), order, options)
+        query, layout = settle_query(table.column_names(), order, **options)
         if layout.by == BY:
             return combine(judge_table(session, table, query), layout.by)
     pieces = [] if is_url(path) else _pieces(Path(path))
     if not pieces:
         return _in_one_task(session, path, order, options)
-    query, layout = _settle(_column_names(pieces), order, options)
+    query, layout = settle_query(_column_names(pieces), order, **options)
     for lost in missing_files(Path(path)):
         raise BadInput(f"{lost.path}: {lost.what}")
     answers, left = _judge_huge(session, path, pieces, query, layout, scratch)
@@ -119,19 +119,6 @@ def _huge_orders(pieces: Sequence[Piece], by: Sequence[str]) -> dict[tuple[str, 
             files.setdefault(key, []).append(piece)
             rows[key] = rows.get(key, 0) + (count if len(orders) == 1 else -(1 << 62))
     return {key: own for key, own in files.items() if rows[key] >= HUGE_ROWS}
-
-
-def _settle(names: Sequence[str], order: Order | None, options: VerifyOptions) -> tuple[Query, Layout]:
-    return settle_query(
-        names,
-        order,
-        options.get("by"),
-        options.get("columns"),
-        options.get("kinds"),
-        options.get("steps", "counted"),
-        options.get("duplicates", "forbid"),
-        options.get("members"),
-    )
 
 
 def _judge_shuffled(

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +25,8 @@ from precede.pipeline.judging.query import Query, settle_query
 from precede.witness.reading.column_names import BROADCAST, Layout
 from precede.witness.reading.partitions import Piece
 from precede.witness.reading.tables import parquet_log
-from precede.witness.verdict import Duplicates, Order, Steps
+from precede.witness.verdict import Order
+from precede.witness.verify import VerifyOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,13 +36,8 @@ def verify(
     df: DataFrame,
     order: Order | None = None,
     *,
-    by: str | Sequence[str] | None = None,
-    columns: str | Mapping[str, str] | None = None,
-    kinds: str | Mapping[str, str] | None = None,
-    steps: Steps = "counted",
-    duplicates: Duplicates = "forbid",
-    members: str | Sequence[str] | None = None,
     partitions: int | None = None,
+    **options: Unpack[VerifyOptions],
 ) -> DataFrame:
     """Verify every independent order in a DataFrame: one row for each combination of `by`, with the answer.
 
@@ -50,7 +46,7 @@ def verify(
     bounded memory. Nothing runs before an action on the result. `partitions` is the number of tasks; by default
     the session decides. Raises BadInput for missing columns; a value that cannot be read fails the action.
     """
-    query, layout = settle_query(df.columns, order, by, columns, kinds, steps, duplicates, members)
+    query, layout = settle_query(df.columns, order, **options)
     if layout.row_order:
         raise BadInput("a DataFrame has no order of rows: name a column that is the step")
     frame = _narrow(df, layout)

@@ -70,11 +70,12 @@ class Query(Struct, frozen=True, kw_only=True):
 def settle_query(
     available: Sequence[str],
     order: Order | None,
-    by: str | Sequence[str] | None,
-    columns: str | Mapping[str, str] | None,
-    kinds: str | Mapping[str, str] | None,
-    steps: Steps,
-    duplicates: Duplicates,
+    *,
+    by: str | Sequence[str] | None = None,
+    columns: str | Mapping[str, str] | None = None,
+    kinds: str | Mapping[str, str] | None = None,
+    steps: Steps = "counted",
+    duplicates: Duplicates = "forbid",
     members: str | Sequence[str] | None = None,
     keep_times: bool = False,
 ) -> tuple[Query, Layout]:

@@ -50,12 +50,10 @@ def _vary(plan: Plan, random: Random) -> Plan:
         source = str(random.randrange(plan.run.world["nodes"]))
         births = sorted(random.randrange(plan.heal_at) for _ in range(_FAR_AHEAD))
         ahead = [{"src": source, "at": seconds_text(at)} for at in births]
-        workload["script"] = sorted([*workload["script"], *ahead], key=_born)
+        workload["script"] = sorted(
+            [*workload["script"], *ahead], key=lambda birth: parse_duration(birth["at"])
+        )
     return replace(plan, run=replace(plan.run, options=options, workload=workload))
-
-
-def _born(birth: dict[str, str]) -> Instant:
-    return parse_duration(birth["at"])
 
 
 def draw_calm(protocol: str, seed: int, random: Random) -> Plan:

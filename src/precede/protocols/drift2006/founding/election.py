@@ -66,7 +66,7 @@ class Election:
         lost = options.returning or (state.durable and state.incarnation > 0)
         self.may_vote = self.mode == "agreed" and state.me in founders and not lost
         self.ballots = Ballots(
-            state.me, founders, state.durable, joining.new_stream, dummies.send_control, self._decided
+            state.me, founders, state.durable, joining.new_stream, dummies.send_control, found
         )
         self._heard: dict[NodeId, Instant] = {}
         self._since: Instant = 0
@@ -144,9 +144,6 @@ class Election:
             if everybody and self.ballots.leading is None and self._should_lead(now):
                 self._lead(now, effects)
         return True
-
-    def _decided(self, record: ViewRecord, now: Instant, effects: list[Effect]) -> None:
-        self._found(record, now, effects)
 
     # -- groups that exist -------------------------------------------------------------------------------
 

@@ -123,7 +123,7 @@ class Cache:
     def evict(self, policy: EvictionPolicy, generator: Random) -> ParsedEnvelope:
         """Remove and return one message, by policy: the first received, a random one, or the next to expire."""
         if policy == "deadline":
-            position = self._log.index(min(self, key=_deadline_and_id))
+            position = self._log.index(min(self, key=lambda parsed: (parsed.deadline, parsed.id)))
         else:
             position = self._random_position(generator) if policy == "random" else self._first_position()
         parsed = self._log[position]
@@ -190,7 +190,3 @@ class EvictedIds:
         while len(self._undying) > self._most_undying:
             del self.ids[self._undying.popleft()]
             self.forgot = True
-
-
-def _deadline_and_id(parsed: ParsedEnvelope) -> tuple[Instant, MessageId]:
-    return parsed.deadline, parsed.id
