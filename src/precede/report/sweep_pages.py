@@ -291,7 +291,7 @@ def run_table(title: str, results: Results, runs: list[Row], with_page: set[str]
     for run in runs:
         name = run["run_id"]
         link = Link(name, page_name("run", name)) if name in with_page else name
-        verdict = results.verdicts.get(name, {})
+        verdict = results.verdicts.get(name, {}) if run["status"] == "finished" else {}
         described = (run["scenario"], run["protocol"], options_text(run["options"]), run["seed"])
         rows.append(
             [link, *described, verdict.get("order"), verdict.get("verdict", run["status"]), run["rows"]]
