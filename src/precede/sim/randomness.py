@@ -124,7 +124,7 @@ class Distribution:
         return self.arguments[-1] <= 0 and (self.name != "normal" or self.arguments[0] <= 0)
 
     def drawing(self, generators: Generators, *name: str | int, unit: int = SECOND) -> Callable[[], int]:
-        """Returns a function that draws one value, in microseconds. The distribution's unit has `unit`."""
+        """Returns a function that draws whole microseconds; the distribution's unit is `unit` of them."""
         if self.name == "constant":
             constant = round(self.arguments[0] * unit)
             return lambda: constant

@@ -119,7 +119,7 @@ def _load(path: str) -> Drawer:
 
 
 def drawer_path(entry: registry.Entry[Any]) -> str:
-    """Return where the drawer of a foreign protocol is (`module:NAME`): by where it can run, else BadInput."""
+    """Return `module:NAME` of the drawer of a foreign protocol, chosen by the worlds in which it can run."""
     if entry.order == "multicast" and "point_to_point" in entry.worlds:
         return DRAWERS["prs"]
     for kind in ("point_to_point", "contacts"):

@@ -84,7 +84,7 @@ class Admission(ABC):
         """
 
     def _is_of_another_version(self, data: bytes) -> bool:
-        """Has a beacon another version of the wire format (at the same place in all)? If so, warn."""
+        """Return whether a beacon has another version of the wire format; if so, warn of its sender."""
         if len(data) <= VERSION_AT or data[VERSION_AT] == self.version:
             return False
         sender = int.from_bytes(data[:8], "big", signed=True)
