@@ -16,7 +16,7 @@ SAMPLE_S = 1.0
 def cpu_s() -> float:
     """User and system seconds of all these processes so far, ended ones included."""
     total = 0.0
-    for process in _family():
+    for process in family():
         try:
             times = process.cpu_times()
         except psutil.NoSuchProcess:
@@ -27,13 +27,13 @@ def cpu_s() -> float:
 
 def java_cpu_s() -> float:
     """CPU seconds of the Java process alone, without its Python workers."""
-    return sum(sum(process.cpu_times()[:2]) for process in _family() if process.name() == "java")
+    return sum(sum(process.cpu_times()[:2]) for process in family() if process.name() == "java")
 
 
 def memory() -> int:
     """Bytes that these processes hold now; shared memory is counted for each of them."""
     total = 0
-    for process in _family():
+    for process in family():
         try:
             total += process.memory_info().rss
         except (psutil.NoSuchProcess, psutil.AccessDenied):
@@ -44,7 +44,7 @@ def memory() -> int:
 def waited_s() -> float:
     """How long the Python workers were ready to run while another process had the core (Linux)."""
     total = 0
-    for process in _family():
+    for process in family():
         with suppress(OSError, psutil.NoSuchProcess):
             if process.name() != "java":
                 files = list(Path(f"/proc/{process.pid}/task").glob("*/schedstat"))
@@ -52,7 +52,7 @@ def waited_s() -> float:
     return total / 1e9
 
 
-def _family() -> list[psutil.Process]:
+def family() -> list[psutil.Process]:
     """Finds the descendants from parent to child (Linux), because scanning all processes is slow."""
     family, place = [psutil.Process()], 0
     while place < len(family):

@@ -71,8 +71,8 @@ def open_session(
     open. A Connect URL, from `master` or SPARK_REMOTE, opens a session on that server. Under `spark-submit` its
     session is used. Otherwise a Java process is started, which ends with the block.
 
-    Use `light` when Java only distributes work to Python: an embedded Java then compiles its own code less, and
-    leaves the cores to the tasks. Raises BadInput for a bad option, Unavailable if the session does not start.
+    Use `light` when Java only distributes work to Python: a Java that we start then compiles its own code less,
+    and leaves the cores to the tasks. Raises BadInput for a bad option, Unavailable if the session does not start.
     """
     settings = read_conf(conf)
     chosen = None if master is None else read_master(master)
@@ -103,9 +103,7 @@ def _launched_session(
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    settings = _settings(master, conf, scratch, name)
-    if light and is_embedded(master):
-        settings["spark.driver.extraJavaOptions"] += f" {_LIGHT}"
+    settings = _settings(master, conf, scratch, name, light)
     with _environment(master, settings.get("spark.pyspark.python")), _spark_log(scratch) as log:
         try:
             gateway = launch_gateway(SparkConf(False).setAll(list(settings.items())), {"stderr": log})
@@ -161,13 +159,18 @@ def read_conf(conf: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def _settings(master: str, conf: Mapping[str, str], scratch: Path, name: str) -> dict[str, str]:
+def _settings(
+    master: str, conf: Mapping[str, str], scratch: Path, name: str, light: bool = False
+) -> dict[str, str]:
     """Return all settings: our defaults, then those the master needs, then the user's."""
     settings = dict(_SETTINGS)
     settings["spark.master"] = master
     settings["spark.app.name"] = name
     settings["spark.sql.warehouse.dir"] = (scratch / "warehouse").as_uri()
     settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
+    if light:
+        settings["spark.driver.extraJavaOptions"] += f" {_LIGHT}"
+        settings["spark.executor.extraJavaOptions"] = _LIGHT
     if _LOOPBACK.match(master):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
     if not is_embedded(master):

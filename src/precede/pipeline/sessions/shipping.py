@@ -30,6 +30,7 @@ ARCHIVES: Final = "spark.archives"
 PYTHONPATH: Final = "spark.executorEnv.PYTHONPATH"
 SEPARATORS: Final = {
     "spark.driver.extraJavaOptions": " ",
+    "spark.executor.extraJavaOptions": " ",
     "spark.submit.pyFiles": ",",
     ARCHIVES: ",",
     PYTHONPATH: ":",

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
+import precede.core.dispatch
+from precede.core.compiling import is_compiled
 from precede.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -115,10 +117,11 @@ def attempt_number() -> int:
 
 
 def task_facts() -> dict[str, Any]:
-    """Return facts for the done mark of a unit: the attempt, the worker (machine and process) and the time."""
+    """Return facts for the done mark of a unit: attempt, worker (machine and process), engine, time."""
     return {
         "attempt": attempt_number(),
         "worker": f"{platform.node()}:{os.getpid()}",
+        "engine": "compiled" if is_compiled(precede.core.dispatch) else "plain",
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
