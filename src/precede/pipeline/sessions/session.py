@@ -72,7 +72,8 @@ def open_session(
     session is used. Otherwise a Java process is started, which ends with the block.
 
     Use `light` when Java only distributes work to Python: a Java that we start then compiles its own code less,
-    and leaves the cores to the tasks. Raises BadInput for a bad option, Unavailable if the session does not start.
+    and leaves the cores to the tasks. Raises BadInput for a bad option, Unavailable if the session does not
+    start.
     """
     settings = read_conf(conf)
     chosen = None if master is None else read_master(master)

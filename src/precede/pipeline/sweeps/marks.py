@@ -52,11 +52,14 @@ class Brief(Struct, frozen=True):
 
 
 class Marks:
-    """The marks of all runs of a lake, whichever sweep ran them, as they were when this was made."""
+    """The marks of all runs of a lake, whichever sweep ran them, as they were when this was made.
 
-    def __init__(self, lake: Lake) -> None:
+    With `none` it has no marks, and reads nothing.
+    """
+
+    def __init__(self, lake: Lake, none: bool = False) -> None:
         self.lake = lake.snapshot()
-        self.facts = self.lake.facts(RUNS)
+        self.facts = {} if none else self.lake.facts(RUNS)
         self._intact: dict[str, bool] = {}
 
     def read(self, run_id: str) -> dict[str, Any]:

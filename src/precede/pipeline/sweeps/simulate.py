@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -30,16 +31,16 @@ from precede.experiments.code_version import made_by
 from precede.experiments.grid import Grid, Point
 from precede.experiments.measuring import measured_part
 from precede.experiments.run import Run, carry_out_into
-from precede.lake.commits import RUNS
+from precede.lake.commits import RUNS, Damaged, Key
 from precede.lake.compaction import compact
 from precede.lake.jobs import Job
 from precede.lake.layout import Lake
 from precede.measures.events import measure_events
 from precede.measures.gauges import measure_gauges
-from precede.pipeline.sessions.tasks import Progress, spread, task_facts
+from precede.pipeline.sessions.tasks import Progress, attempt_number, spread, task_facts
 from precede.pipeline.sweeps.deaths import Watched, watched
 from precede.pipeline.sweeps.marks import DecodedMarks, Marks, SweepOptions
-from precede.pipeline.sweeps.packs import Pack
+from precede.pipeline.sweeps.packs import Pack, pack_name
 from precede.pipeline.sweeps.verdicts import judge
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def run_sweep(
         what = f"sweep {grid.name}: simulate {sum(map(len, shares)):,} runs"
         watch = _watch(job, todo, len(before), progress)
         try:
-            spread(session, what, _Batch(lake, job, options), len(shares), watch)
+            marked = any(point.id in marks.facts for point in todo)
+            spread(session, what, _Batch(lake, job, options, marked), len(shares), watch)
         except Exception as error:
             if isinstance(error, BadInput) or session is None:
                 raise
@@ -115,14 +117,17 @@ def run_sweep(
 
 
 class _Batch:
-    """Carries out the runs of a task in the job's plan and commits them: `spread` calls it with its number."""
+    """Carries out the runs of a task in the job's plan and commits them: `spread` calls it with its number.
 
-    def __init__(self, lake: Lake, job: Job, options: SweepOptions) -> None:
-        self.lake, self.job, self.options = lake, job, options
+    `marked` says that some runs of the plan have marks already.
+    """
+
+    def __init__(self, lake: Lake, job: Job, options: SweepOptions, marked: bool) -> None:
+        self.lake, self.job, self.options, self.marked = lake, job, options, marked
 
     def __call__(self, number: int) -> int:
         points = self.job.read_plan(number, list[Point])
-        marks = Marks(self.lake)
+        marks = Marks(self.lake, none=not self._may_be_marked([point.id for point in points]))
         with self.job.workspace() as folder, watched(self.job, folder) as watch:
             pack = Pack(self.job)
             for point in points:
@@ -131,6 +136,16 @@ class _Batch:
                     pack.commit_if_due()
             pack.commit()
         return len(points)
+
+    def _may_be_marked(self, run_ids: Sequence[str]) -> bool:
+        """Can these runs have marks? In a new sweep only if this task was begun before, or by another driver.
+
+        Reading the marks of all runs in every task would take time with the square of their number.
+        """
+        if self.marked or attempt_number():
+            return True
+        names = {*run_ids, pack_name(run_ids)}
+        return any(key.name in names for key in self.lake.commits.keys(RUNS))
 
 
 class _RunTask:
@@ -250,11 +265,14 @@ def _watch(
     """A function that reports how many runs are committed; None without a progress callback."""
     if progress is None:
         return None
-    ids = {point.id for point in todo}
+    ids, done, seen = {point.id for point in todo}, set[str](), set[Key]()
 
     def watch() -> None:
-        facts = job.lake.facts(RUNS)
-        done = sum(id in ids and fact.generation >= job.generation for id, fact in facts.items())
-        progress(before + done, before + len(ids))
+        for key in job.lake.commits.keys(RUNS):
+            if key.generation >= job.generation and key not in seen:
+                with suppress(Damaged, FileNotFoundError):  # replaced meanwhile: another record has its runs
+                    done.update(ids & job.lake.commits.content(key).facts.keys())
+                seen.add(key)
+        progress(before + len(done), before + len(ids))
 
     return watch

@@ -1,0 +1,50 @@
+"""What a sweep costs beside its runs: a task reads no more commit records because other runs are finished."""
+
+from __future__ import annotations
+
+import pickle
+
+from precede.experiments.grid import read_grid
+from precede.lake.commits import Commits
+from precede.lake.layout import Lake
+from precede.pipeline.sweeps import simulate
+from precede.pipeline.sweeps.simulate import RUNS
+from precede.pipeline.sweeps.sweep import sweep
+from tests.pipeline.test_sweep import write_spec
+
+RUN_COUNT = 12
+
+
+def spread_elsewhere(session, what, function, count, watch=None):
+    """Calls the function as Spark does: each task has its own copy, with an empty cache."""
+    return [pickle.loads(pickle.dumps(function))(number) for number in range(count)]
+
+
+def records_read(tmp_path, monkeypatch, spread):
+    """How many commit records a sweep reads, and the lake."""
+    spec = write_spec(tmp_path, f'[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = {RUN_COUNT}\n')
+    read, original = [], Commits._read
+    monkeypatch.setattr(Commits, "_read", lambda self, key: read.append(key) or original(self, key))
+    monkeypatch.setattr(simulate, "spread", spread)
+    lake = Lake(tmp_path / "lake")
+    assert sweep(lake, read_grid(spec), None).failed == 0
+    return len(read), lake
+
+
+def test_a_task_of_a_new_sweep_reads_no_records(tmp_path, monkeypatch):
+    count, lake = records_read(tmp_path, monkeypatch, spread_elsewhere)
+    assert len(lake.facts(RUNS)) == RUN_COUNT
+    assert count <= 2 * RUN_COUNT  # the driver's; 66 more if every task read those of the tasks before it
+
+
+def test_a_task_that_another_driver_finished_is_not_repeated(tmp_path, monkeypatch):
+    def twice(session, what, function, count, watch=None):
+        spread_elsewhere(session, what, function, count)
+        return spread_elsewhere(session, what, function, count)
+
+    carried_out, original = [], simulate.carry_out_into
+    monkeypatch.setattr(
+        simulate, "carry_out_into", lambda run, folder: carried_out.append(run) or original(run, folder)
+    )
+    records_read(tmp_path, monkeypatch, twice)
+    assert len(carried_out) == RUN_COUNT
