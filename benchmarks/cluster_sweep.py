@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from benchmarks.sweep import SCENARIO, grid
 from precede.core.compiling import is_compiled
 from precede.lake.commits import RUNS
 from precede.lake.layout import Lake
+from precede.pipeline.sessions.shipping import cached_pack
 from precede.pipeline.sweeps.sweep import sweep
 from tests.pipeline.cluster import Cluster
 
@@ -51,9 +51,9 @@ def main() -> None:
 
 def run(runs: int, until: int, folder: Path) -> dict[str, Any]:
     ctypes.CDLL(None).prctl(_BECOME_REAPER, 1, 0, 0, 0)
-    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     command = [sys.executable, "-m", "precede"]
-    subprocess.run([*command, "spark", "pack"], check=True, stdout=subprocess.DEVNULL)
+    if not cached_pack().is_file():
+        subprocess.run([*command, "spark", "pack"], check=True, stdout=subprocess.DEVNULL)
     (folder / "office.toml").write_text(SCENARIO.format(until=until, end=until + 60))
     alone = sum(marked_cpu_s(lake) for lake in sweep_alone(runs, folder))
     grid(folder, "whole", f"1-{runs}")
