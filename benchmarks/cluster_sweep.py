@@ -3,7 +3,8 @@
 `ratio_cpu` is the CPU time of all processes (master, workers, executors, driver, Java and Python, from their
 start on) over the CPU time of simulation, verdict and measures of the same runs on this machine without Spark,
 in as many processes at a time as the cluster has. Executors must run compiled code from the archive of `precede
-spark pack`, which is made before and not counted. `cpu_s_*` says where the rest goes.
+spark pack`, which is made before and not counted. `cpu_s_*` says where the rest goes. With `--alone N` the
+first N runs stand for all: they differ in their seed only.
 """
 
 from __future__ import annotations
@@ -41,21 +42,22 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument("--runs", type=int, default=160)
     parser.add_argument("--until", type=int, default=60, help="simulated seconds of a run")
+    parser.add_argument("--alone", type=int, help="carry out only so many runs without Spark (default: all)")
     options = parser.parse_args()
     if not is_compiled(precede.sim.fast_path):
         sys.exit("benchmarks.cluster_sweep: the engine is not compiled here (make compile)")
     with tempfile.TemporaryDirectory(prefix="precede-cluster-") as folder:
-        results = run(options.runs, options.until, Path(folder))
+        results = run(options.runs, options.until, options.alone or options.runs, Path(folder))
     print(json.dumps(results, indent=2) if options.json else "\n".join(f"{k}: {v}" for k, v in results.items()))
 
 
-def run(runs: int, until: int, folder: Path) -> dict[str, Any]:
+def run(runs: int, until: int, sample: int, folder: Path) -> dict[str, Any]:
     ctypes.CDLL(None).prctl(_BECOME_REAPER, 1, 0, 0, 0)
     command = [sys.executable, "-m", "precede"]
     if not cached_pack().is_file():
         subprocess.run([*command, "spark", "pack"], check=True, stdout=subprocess.DEVNULL)
     (folder / "office.toml").write_text(SCENARIO.format(until=until, end=until + 60))
-    alone = sum(marked_cpu_s(lake) for lake in sweep_alone(runs, folder))
+    alone = sum(marked_cpu_s(lake) for lake in sweep_alone(sample, folder)) * runs / sample
     grid(folder, "whole", f"1-{runs}")
     lake = Lake(folder / "lake")
     before = cpu_s()
@@ -72,6 +74,7 @@ def run(runs: int, until: int, folder: Path) -> dict[str, Any]:
     tasks = marked_cpu_s(lake)
     return {
         "runs": runs,
+        "runs_alone": sample,
         "alone_cpu_s": round(alone, 1),
         "cluster_cpu_s": round(used, 1),
         "cpu_s_of_tasks": round(tasks, 1),
