@@ -180,7 +180,7 @@ def cluster(tmp_path_factory):
 def check_executors(command, environment):
     """Run ASKING: both executors, whose Python has no packages, run compiled code and cached kernels."""
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=1200)
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 0, ran.stdout + ran.stderr
     (line,) = (line for line in ran.stdout.splitlines() if line.startswith(">"))
     answers = json.loads(line[1:])
     assert len({answer["executor"] for answer in answers}) == 2
@@ -208,7 +208,9 @@ def test_spark_submit_with_the_archive_uses_it(packed, cluster, tmp_path):
     (tmp_path / "ask.py").write_text(ASKING)
     options = ("--master", cluster.url, "--archives", f"{packed[1]}#precede-pack", "--conf", PYTHON)
     environment = submit_environment(packed[0]) | {"XDG_CACHE_HOME": str(tmp_path)}
-    command = [str(HOME / "bin" / "spark-submit"), *options, "--conf", "spark.ui.enabled=false"]
+    command = [str(HOME / "bin" / "spark-submit"), *options]
+    for setting in (f"spark.pyspark.driver.python={sys.executable}", "spark.ui.enabled=false"):
+        command += ["--conf", setting]
     check_executors([*command, str(tmp_path / "ask.py"), cluster.url], environment)
 
 
@@ -217,7 +219,7 @@ def test_spark_submit_with_the_archive_uses_it(packed, cluster, tmp_path):
 @pytest.mark.timeout(1500)
 def test_a_connect_server_with_the_archive_uses_it(packed, cluster, tmp_path):
     port = _free_port()
-    settings = (PYTHON, f"{PYTHONPATH}=precede-pack", f"{ARCHIVES}={packed[1]}#precede-pack")
+    settings = (f"{PYTHONPATH}=../precede-pack", f"{ARCHIVES}={packed[1]}#precede-pack")
     settings += ("spark.ui.enabled=false", f"spark.connect.grpc.binding.port={port}")
     command = [str(HOME / "bin" / "spark-submit"), "--class", SERVER, "--master", cluster.url]
     for setting in settings:
@@ -225,7 +227,7 @@ def test_a_connect_server_with_the_archive_uses_it(packed, cluster, tmp_path):
     with (tmp_path / "server.log").open("wb") as log:
         server = subprocess.Popen(
             [*command, "spark-internal"],
-            env=submit_environment(packed[0]),
+            env=submit_environment(packed[0]) | {"PYSPARK_PYTHON": str(BASE_PYTHON)},
             stdout=log,
             stderr=log,
             cwd=tmp_path,
@@ -245,5 +247,4 @@ def submit_environment(environment):
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_HOME": str(HOME),
         "JAVA_HOME": str(find_java_home()),
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
