@@ -72,16 +72,18 @@ def test_compaction_keeps_every_row_and_mark_and_leaves_few_files(packed, tmp_pa
     before = rows_of(lake, grid)
     marks = {run_id: bytes(fact.raw) for run_id, fact in lake.facts(RUNS).items()}
     (lake.root / "events" / "left~0123.parquet").write_bytes(b"half of a file")
-    (lake.root / "_jobs" / "old").mkdir(parents=True)
-    (lake.root / "_jobs" / "old" / "file").touch()
+    attempt = lake.root / "_jobs" / "old" / "attempt-1"
+    (attempt / "work").mkdir(parents=True)
+    (attempt / "file").touch()
     reader = lake.snapshot()
     assert reader.units("events")
     assert main(["lake", "compact", "--lake", lake.location, "--json"]) == 0
     assert '"leftovers": 0' in capsys.readouterr().out
     os.utime(lake.root / "events" / "left~0123.parquet", (0, 0))
-    os.utime(lake.root / "_jobs" / "old" / "file", (0, 0))
+    os.utime(attempt / "file", (0, 0))
     assert main(["lake", "compact", "--lake", lake.location, "--older-than", "1h"]) == 0
     assert "2 leftovers removed" in capsys.readouterr().out
+    assert not attempt.exists()
     assert len(lake.storage.entries("events")) == len(lake.storage.entries("_commits/runs")) == 2
     assert rows_of(lake, grid) == before
     assert rows_of(reader, grid) == before, "a reader that began before"

@@ -202,4 +202,7 @@ def _remove_leftovers(job: Job, before: float) -> int:
     ]
     for path in leftovers:
         lake.storage.delete(path)
+    for attempt in sorted({"/".join(path.split("/")[:3]) for path in leftovers if path.startswith("_jobs/")}):
+        if not any(lake.storage.walk(attempt)):
+            lake.storage.delete_folder(attempt)  # in a storage of folders, the empty ones are left
     return len(leftovers)
