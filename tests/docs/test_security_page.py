@@ -21,6 +21,13 @@ def test_every_promise_names_a_test_that_exists() -> None:
         assert f"def {named[2]}(" in (ROOT / named[1]).read_text(encoding="utf-8"), row
 
 
+def test_every_file_and_test_that_the_page_names_exists() -> None:
+    for path, name in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE):
+        assert f"def {name}" in (ROOT / path).read_text(encoding="utf-8") if name else (ROOT / path).exists(), (
+            path
+        )
+
+
 def bounds() -> list[tuple[str, list[str]]]:
     """The rows of the table of bounds: its text, and the constants it names."""
     table = PAGE.split("<!-- bounds -->")[1].split("\n\n")[0].strip().splitlines()[2:]

@@ -49,6 +49,7 @@ SAID = {
     "vcube": "**VCube: diagnosis**",
     "stations": "**Stations**",
     "gossip": "**Over `gossip`**",
+    "routing": "**Over the routings**",
 }
 UNSIGNED: dict[str, tuple[str, set[str]]] = {
     "direct": ("", set()),
@@ -64,6 +65,9 @@ UNSIGNED: dict[str, tuple[str, set[str]]] = {
     "gossip_digest": ("gossip", {"hash", "full", "streams", "list_version", "neighbours"}),
     "gossip_want": ("gossip", {"wants"}),
     "gossip_summary": ("gossip", {"streams"}),
+    "hello": ("routing", {"ids", "likelihoods", "delivered"}),
+    "got": ("routing", {"id", "taken"}),
+    "routed": ("routing", {"copies", "hops"}),
     "vcube": ("", set()),
     "vcube_test": ("vcube", {"number", "answer", "events", "have", "report"}),
     "vcube_join": ("vcube", set()),
@@ -83,7 +87,7 @@ UNSIGNED: dict[str, tuple[str, set[str]]] = {
 def kinds() -> dict[str, type[Packet]]:
     """Every kind of packet of the registry, except those of stations and hosts."""
     found: dict[str, type[Packet]] = {}
-    for name in ("direct", "epidemic", "flooding", "gossip"):
+    for name in registry.disseminations():
         found |= {kind.kind: kind for kind in registry.find_dissemination(name).packets}
     for name in registry.names():
         if name not in ("was", "ck", "prs_mobile"):
