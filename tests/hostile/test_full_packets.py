@@ -21,7 +21,12 @@ from precede.protocols.layered.gossip.packets import DigestPacket
 from precede.protocols.multicast.rule import LifePacket
 from precede.protocols.routing.copies import MOST_ACKNOWLEDGED, HelloPacket, RoutedPacket
 from precede.runtime.codec import LARGEST
+from precede.runtime.links.admission import SealedAdmission, encode_introductions
+from precede.runtime.links.agreement import Agreement
 from precede.runtime.links.authorship import Authors
+from precede.runtime.links.bundles import BUNDLE, MOST_BUNDLED, bundled, packets_in
+from precede.runtime.links.introductions import MOST_TOGETHER, Directory, Identity
+from precede.runtime.names import node_id
 from tests.hostile.full_packets import filled, lists_in
 from tests.hostile.members import (
     BEGIN,
@@ -124,6 +129,36 @@ def test_an_announcement_is_acknowledged_by_a_packet_that_others_accept() -> Non
     made.heard.clear()
     assert send(made, member, LifePacket(3))
     assert [member.codec.decode(data).kind for data in made.heard] == ["ack"]
+
+
+def test_so_many_packets_are_in_a_bundle() -> None:
+    packets = [b"%d" % number for number in range(300)]
+    bundles = list(bundled(packets, 1 << 20))
+    assert [len(packets_in(bundle) or ()) for bundle in bundles] == [MOST_BUNDLED, MOST_BUNDLED, 44]
+    assert [packet for bundle in bundles for packet in packets_in(bundle) or ()] == packets
+    assert packets_in(BUNDLE + b"\0\1x" * (MOST_BUNDLED + 1)) is None
+    assert packets_in(BUNDLE + (b"\x40\0" + bytes(1 << 14)) * 2) is None
+
+
+def test_so_many_introductions_travel_together() -> None:
+    """A member with many keys once had thousands of signatures checked at once."""
+    admissions = [_admission(name) for name in ("ana", "ben")]
+    everybody = [Identity.shared("picnic", f"m{n}").introduce("picnic", f"m{n}") for n in range(MOST_TOGETHER)]
+    admissions[0].introduced(encode_introductions([*everybody, everybody[0]]), 0.0)
+    assert admissions[0].dropped == {"introduction": 1}
+    admissions[0].introduced(encode_introductions(everybody), 0.0)
+    parts = admissions[0].introductions(node_id("ben"))
+    assert len(parts) == 2
+    for part in parts:
+        admissions[1].introduced(part, 0.0)
+    assert len(admissions[1].directory) == len(admissions[0].directory) + 1 == MOST_TOGETHER + 2
+
+
+def _admission(name: str) -> SealedAdmission:
+    own, number = Identity.shared("picnic", name), node_id(name)
+    agreement = Agreement(name, {}, lambda: 0, None, str, lambda *_: None)
+    directory = Directory("picnic", own.introduce("picnic", name), node_id)
+    return SealedAdmission(number, own, directory, "picnic", (bytes(32),), 1, agreement)
 
 
 @pytest.mark.long

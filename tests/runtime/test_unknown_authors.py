@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -87,8 +88,8 @@ def test_an_introduction_that_comes_late(comes: bool, monkeypatch: pytest.Monkey
     passing = [False]
     introductions = SealedAdmission.introductions
 
-    def later(self: SealedAdmission, peer: int) -> bytes | None:
-        return introductions(self, peer) if passing[0] else None
+    def later(self: SealedAdmission, peer: int) -> Sequence[bytes]:
+        return introductions(self, peer) if passing[0] else ()
 
     monkeypatch.setattr(SealedAdmission, "introductions", later)
 

@@ -12,14 +12,20 @@ import struct
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
 from precede.core.identity import NodeId
 from precede.runtime.links.agreement import VERSION_AT, Agreement
 from precede.runtime.links.group_seal import OVERHEAD as GROUP_OVERHEAD
-from precede.runtime.links.introductions import MOST_NAME_BYTES, Directory, Identity, Introduction
+from precede.runtime.links.introductions import (
+    MOST_NAME_BYTES,
+    MOST_TOGETHER,
+    Directory,
+    Identity,
+    Introduction,
+)
 from precede.runtime.links.link_events import Arrived, LinkEvents
 from precede.runtime.links.sessions import DATA_OVERHEAD, WIRE_VERSION, Sessions
 from precede.runtime.transports.transport import Where
@@ -29,7 +35,9 @@ _OPEN_BEACON: Final = struct.Struct(">qQB8s")
 _OPEN: Final = struct.Struct(">BqQB")
 MOST_HEARD: Final = 1024
 _MOVED_S: Final = 1.0
-_INTRODUCTIONS: Final = msgspec.msgpack.Decoder(tuple[Introduction, ...])
+_INTRODUCTIONS: Final = msgspec.msgpack.Decoder(
+    Annotated[tuple[Introduction, ...], msgspec.Meta(max_length=MOST_TOGETHER)]
+)
 
 
 class Beacon(NamedTuple):
@@ -101,9 +109,9 @@ class Admission(ABC):
     def tick(self, now: float) -> None:
         """Repeat unanswered frames; call it about every 50 ms."""
 
-    def introductions(self, peer: NodeId) -> bytes | None:
-        """Return the signed introductions that a neighbour needs, and record them as sent; None if none."""
-        return None
+    def introductions(self, peer: NodeId) -> Sequence[bytes]:
+        """Return the signed introductions that a neighbour needs, in parts, and record them as sent."""
+        return ()
 
     def introduced(self, data: bytes, now: float) -> None:
         """Handle introductions that another member sent."""
@@ -289,21 +297,20 @@ class SealedAdmission(Admission):
             return None
         return beacon.number
 
-    def introductions(self, peer: NodeId) -> bytes | None:
-        """Return every accepted introduction if the neighbour knows a different set of members; else None.
+    def introductions(self, peer: NodeId) -> Sequence[bytes]:
+        """Return every accepted introduction, in parts, if the neighbour knows a different set of members.
 
         Beacons have a digest of the known members. While both digests stay as they are, this returns them once.
         A neighbour whose beacon was not heard yet may know nobody else.
         """
         heard = self._heard.get(peer)
         theirs = None if heard is None else heard[0].digest
-        if theirs == self.directory.digest:
-            return None
         digests = (theirs, self.directory.digest)
-        if self._told.get(peer) == digests:
-            return None
+        if theirs == self.directory.digest or self._told.get(peer) == digests:
+            return ()
         self._told[peer] = digests
-        return encode_introductions(self.directory.everybody())
+        everybody, most = self.directory.everybody(), MOST_TOGETHER
+        return [encode_introductions(everybody[n : n + most]) for n in range(0, len(everybody), most)]
 
     def introduced(self, data: bytes, now: float) -> None:
         """Accept introductions, and begin sessions with new members that were heard."""

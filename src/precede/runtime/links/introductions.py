@@ -25,6 +25,8 @@ from precede.runtime.links.noise import public_bytes
 ID_BYTES: Final = 16
 MOST_NAME_BYTES: Final = 64
 MOST_MEMBERS: Final = 4096
+MOST_TOGETHER: Final = 64
+"""How many introductions travel together: a receiver checks their signatures at once."""
 _PURPOSE: Final = b"precede introduction 1"
 _LINK_PURPOSE: Final = b"precede link key"
 

@@ -169,8 +169,7 @@ class Links:
 
     def _pass_introductions(self, node: NodeId, near: Neighbour) -> None:
         """Tell a neighbour about members that it may not know, before it gets messages of them."""
-        introductions = self._admission.introductions(node)
-        if introductions is not None:
+        for introductions in self._admission.introductions(node):
             near.channel.send(self._fragments.cut(INTRODUCTIONS + introductions, self._room))
 
     def frame(self, frame: bytes, where: Where) -> None:
