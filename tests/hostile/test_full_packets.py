@@ -14,6 +14,7 @@ from precede.core.effects import RADIO
 from precede.core.identity import MessageId
 from precede.core.instants import MINUTE, SECOND
 from precede.core.messages import MOST_MESSAGES, Message, Packet
+from precede.protocols.drift2006.packets import MOST_ENDS, MOST_VOTERS, ViewPacket, ViewRecord
 from precede.protocols.floods.flooding import FloodDigestPacket
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
@@ -129,6 +130,22 @@ def test_an_announcement_is_acknowledged_by_a_packet_that_others_accept() -> Non
     made.heard.clear()
     assert send(made, member, LifePacket(3))
     assert [member.codec.decode(data).kind for data in made.heard] == ["ack"]
+
+
+def test_a_view_does_not_grow_without_bound() -> None:
+    """A liar reported streams that never began, without end: every member kept, stored and repeated them."""
+    made, member = running(Combination("drift"))
+    node: Any = member.node
+    view, piggyback = node.state.view, node._builder.piggyback()
+    for begin in range(0, 5 * MOST_ENDS, MOST_ENDS):
+        ends = tuple((1000 + begin + place, 1, 0) for place in range(MOST_ENDS))
+        assert send(made, member, ViewPacket(ViewRecord(view.number, view.voters, ends), piggyback))
+    assert len(view.ends) == MOST_ENDS
+    for record in (
+        ViewRecord(view.number, view.voters, tuple((1000 + n, 1, 0) for n in range(2 * MOST_ENDS + 1))),
+        ViewRecord(view.number + 1, tuple((1000 + n, 1) for n in range(MOST_VOTERS + 1)), ()),
+    ):
+        assert not send(made, member, ViewPacket(record, piggyback))
 
 
 def test_so_many_packets_are_in_a_bundle() -> None:

@@ -22,6 +22,9 @@ HAVE_BYTES: Final = 8
 WANT_BYTES: Final = 12
 STREAM_BYTES: Final = 8
 
+MOST_VOTERS: Final = 4_096
+MOST_ENDS: Final = 8_192
+"""How many ended streams a view has before a neighbour's word on a stream that never began is ignored."""
 ATTEMPT_BITS: Final = 16
 """This many low bits of a stream's serial count its node's tries to be a source; above is the incarnation."""
 
@@ -79,8 +82,8 @@ class ViewRecord(Struct, frozen=True, gc=False, array_like=True):
     """The decision of a view change: who votes from now on, and where the streams of removed sources end."""
 
     number: Count
-    voters: tuple[StreamId, ...]
-    ends: tuple[Have, ...]
+    voters: Annotated[tuple[StreamId, ...], Meta(max_length=MOST_VOTERS)]
+    ends: Annotated[tuple[Have, ...], Meta(max_length=2 * MOST_ENDS)]
 
 
 class Prepare(Struct, frozen=True, gc=False, array_like=True, tag=True):

@@ -26,7 +26,7 @@ from precede.core.instants import MILLISECOND, Instant
 from precede.protocols.drift2006.delivery import take_back
 from precede.protocols.drift2006.join import Joining
 from precede.protocols.drift2006.packet_builder import PacketBuilder
-from precede.protocols.drift2006.packets import Carried, Flood, ViewRecord
+from precede.protocols.drift2006.packets import MOST_ENDS, Carried, Flood, ViewRecord
 from precede.protocols.drift2006.state import DriftState, set_sources
 from precede.protocols.drift2006.votes import Votes, void_joins
 from precede.protocols.floods.reliable_floods import Floods
@@ -133,6 +133,8 @@ class Views:
         state, view = self._state, self._view
         for source, serial, end in record.ends:
             id = (source, serial)
+            if len(view.ends) >= MOST_ENDS:
+                return  # any member can invent streams
             if end == 0 and id not in view.ends and id not in state.admitted:
                 view.ends[id] = 0
                 if state.durable:

@@ -48,7 +48,7 @@ def packets_in(whole: bytes) -> list[bytes] | None:
         return [whole[1:]]
     if whole[:1] != BUNDLE or len(whole) > MOST_BUNDLE_BYTES:
         return None
-    packets = []
+    packets: list[bytes] = []
     begin = len(BUNDLE)
     while begin < len(whole):
         end = begin + _LENGTH_BYTES + int.from_bytes(whole[begin : begin + _LENGTH_BYTES], "big")
