@@ -16,7 +16,10 @@ from precede.audit.same_links import Meeting, meetings_seen, replay_links
 from precede.measures.statistics import confidence_interval
 from precede.protocols import registry
 
-PROTOCOLS: Final = ("unordered", "fifo", "causal_barrier", "delta_causal", "hash_dag")
+PROTOCOLS: Final = (
+    *("unordered", "fifo", "causal_barrier", "delta_causal", "hash_dag"),
+    *("arrival", "timestamp", "lamport", "sds"),
+)
 LIFETIME: Final = "12h"
 COPIES, GROUPS, LINKS = "same copies", "same copies, each group by itself", "same links"
 
@@ -40,8 +43,9 @@ class Row(Struct, frozen=True):
     """What one protocol did in one kind of replay, over the seeds.
 
     `received` counts first copies at nodes that did not create the message, `delivered` those handed over,
-    `fifo` and `causal` their violations. Waits are from reception to delivery; `longest_wait_s` is the longest
-    of all seeds. `control_bytes` is per first copy.
+    `fifo` and `causal` their violations. `answers_above` and `revisions` are those of display order; None over
+    links. Waits are from reception to delivery; `longest_wait_s` is the longest of all seeds. `control_bytes`
+    is per first copy.
     """
 
     replay: str
@@ -55,6 +59,8 @@ class Row(Struct, frozen=True):
     causal: Mean
     wait_s: Mean
     control_bytes: Mean
+    answers_above: Mean | None = None
+    revisions: Mean | None = None
 
 
 def replay(
@@ -104,6 +110,8 @@ def _with_copies(
         sum(outcome.causal for outcome in outcomes),
         fmean(waits) / 1e6 if waits else 0.0,
         sum(outcome.control_bytes for outcome in outcomes) / received if received else 0.0,
+        sum(outcome.answers_above for outcome in outcomes),
+        sum(outcome.revisions for outcome in outcomes),
         max(waits, default=0) / 1e6,
     )
 

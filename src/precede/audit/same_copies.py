@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from precede.audit.copies import Copies
 from precede.core.dispatch import EffectHandler
-from precede.core.effects import RADIO, Accept, CancelTimer, Deliver, Discard, Key, Send, SetTimer
+from precede.core.effects import RADIO, Accept, CancelTimer, Deliver, Discard, Key, Observe, Send, SetTimer
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
@@ -25,14 +25,18 @@ from precede.witness.verify import verify
 DISSEMINATION: Final = {"dissemination": "direct", "rto": "0s"}
 """The source stamps a message once and sends it to all; nothing is acknowledged or sent again."""
 
+ABOVE: Final = "above"
+"""The name of the observation that says where on a screen a message is shown (docs/concepts/display.md)."""
+
 
 class Outcome(Struct, frozen=True):
     """What a protocol did with the copies of a deployment.
 
     `delivered` counts messages handed over at nodes that did not create them. `waiting` were received and still
     wait at the end of the log, `discarded` were given up. `fifo` and `causal` count violations among the
-    deliveries, by the witness. `waits_us` are the times from reception to delivery, `control_bytes` those of
-    the stamps, for all copies.
+    deliveries, by the witness; `answers_above` and `revisions` are those of display order, on a screen that
+    appends unless the protocol says where. `waits_us` are the times from reception to delivery,
+    `control_bytes` those of the stamps, for all copies.
     """
 
     copies: int
@@ -41,6 +45,8 @@ class Outcome(Struct, frozen=True):
     discarded: int
     fifo: int
     causal: int
+    answers_above: int
+    revisions: int
     waits_us: tuple[int, ...]
     control_bytes: int
 
@@ -131,6 +137,7 @@ class _Player(EffectHandler):
         """Return what happened; the witness judges the deliveries."""
         received = len(self._received)
         delivered = len(self._waits)
+        display = verify(self._rows, "display")
         return Outcome(
             copies=received,
             delivered=delivered,
@@ -138,6 +145,8 @@ class _Player(EffectHandler):
             discarded=self._discarded,
             fifo=verify(self._rows, "fifo").violations,
             causal=verify(self._rows, "causal").violations,
+            answers_above=display.counts.get("answer_above", 0),
+            revisions=display.revisions or 0,
             waits_us=tuple(self._waits),
             control_bytes=self._control_bytes,
         )
@@ -163,11 +172,9 @@ class _Player(EffectHandler):
             del timers[key]
             self.carry_out(node, self._nodes[node].timer(key, at), at)
 
-    def _record(self, node: NodeId, kind: str, message: int) -> None:
-        names, labels = self._copies.names, self._copies.labels
-        self._rows.append(
-            {"node": names[node], "step": self._steps[node], "kind": kind, "message": labels[message]}
-        )
+    def _record(self, node: NodeId, kind: str, message: int, reason: str = "") -> None:
+        named = {"node": self._copies.names[node], "message": self._copies.labels[message]}
+        self._rows.append({**named, "step": self._steps[node], "kind": kind, "reason": reason})
         self._steps[node] += 1
 
     def accept(self, node: NodeId, effect: Accept, now: Instant) -> None:
@@ -186,6 +193,10 @@ class _Player(EffectHandler):
     def discard(self, node: NodeId, effect: Discard, now: Instant) -> None:
         if (node, self._labels[effect.message.id]) in self._received:
             self._discarded += 1
+
+    def observe(self, node: NodeId, effect: Observe, now: Instant) -> None:
+        if effect.name == ABOVE:
+            self._record(node, "observed", self._labels[effect.message.id], ABOVE)
 
     def set_timer(self, node: NodeId, effect: SetTimer, now: Instant) -> None:
         self._timers[node][effect.key] = effect.at

@@ -188,16 +188,10 @@ def _clocks(clocks: Mapping[str, Any]) -> Table:
 
 
 def _replays(rows: Sequence[Mapping[str, Any]]) -> list[Section]:
-    measures = ("received", "delivered", "fifo", "causal", "wait_s", "control_bytes")
-    header = (
-        "received",
-        "delivered",
-        "late FIFO",
-        "late causal",
-        "wait, s",
-        "control bytes",
-        "longest wait, s",
-    )
+    display = ("answers_above", "revisions")
+    measures = ("received", "delivered", "fifo", "causal", *display, "wait_s", "control_bytes")
+    late = ("late FIFO", "late causal", "answer above", "revisions")
+    header = ("received", "delivered", *late, "wait, s", "control bytes", "longest wait, s")
     tables = []
     for kind in dict.fromkeys(row["replay"] for row in rows):
         cells: list[Sequence[Cell]] = [
@@ -213,7 +207,9 @@ def _replays(rows: Sequence[Mapping[str, Any]]) -> list[Section]:
     return [Section("What protocols would have done", _REPLAYS, tables=tables)] if tables else []
 
 
-def _mean(value: Mapping[str, float]) -> Cell:
+def _mean(value: Mapping[str, float] | None) -> Cell:
+    if value is None:
+        return None
     mean, low, high = (round(value[name], 1) for name in ("mean", "low", "high"))
     return mean if low == high else f"{mean:,} [{low:,}, {high:,}]"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 from msgspec import to_builtins
@@ -16,6 +16,8 @@ from precede.core.instants import format_duration, parse_duration
 if TYPE_CHECKING:
     from precede.audit.replay import Mean, Row
     from precede.audit.study import Count, Study
+
+DEFAULT_PROTOCOLS: Final = "unordered,fifo,causal_barrier,delta_causal,hash_dag,arrival,timestamp,lamport,sds"
 
 LogsArgument: TypeAlias = Annotated[
     list[str],
@@ -51,9 +53,9 @@ JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="print the s
 def command(
     log: LogsArgument,
     margins: MarginsOption = "0s,1s,60s,10min",
-    protocols: ProtocolsOption = "unordered,fifo,causal_barrier,delta_causal,hash_dag",
+    protocols: ProtocolsOption = DEFAULT_PROTOCOLS,
     lifetime: LifetimeOption = "12h",
-    seeds: SeedsOption = 5,
+    seeds: SeedsOption = 3,
     meetings: MeetingsOption = None,
     out: OutOption = None,
     as_json: JsonOption = False,
@@ -169,21 +171,14 @@ def describe(study: Study) -> list[str]:
 def describe_replays(rows: list[Row]) -> list[str]:
     """Return the lines of the replays: a table for each kind."""
     lines = []
-    header = (
-        "protocol",
-        "received",
-        "delivered",
-        "late fifo",
-        "late causal",
-        "wait s",
-        "longest s",
-        "control B",
-    )
+    late = ("late fifo", "late causal", "answer above", "revisions")
+    header = ("protocol", "received", "delivered", *late, "wait s", "longest s", "control B")
     for kind in dict.fromkeys(row.replay for row in rows):
         cells = [
             (
                 row.protocol + "".join(f" {value}" for value in row.options.values()),
-                *map(_mean, (row.received, row.delivered, row.fifo, row.causal, row.wait_s)),
+                *map(_mean, (row.received, row.delivered, row.fifo, row.causal)),
+                *map(_mean, (row.answers_above, row.revisions, row.wait_s)),
                 f"{row.longest_wait_s:,.0f}",
                 _mean(row.control_bytes),
             )
@@ -194,7 +189,9 @@ def describe_replays(rows: list[Row]) -> list[str]:
     return lines
 
 
-def _mean(value: Mean) -> str:
+def _mean(value: Mean | None) -> str:
+    if value is None:
+        return ""
     digits = 0 if value.mean >= 100 or value.mean == int(value.mean) else 1
     if value.low == value.high:
         return f"{value.mean:,.{digits}f}"
