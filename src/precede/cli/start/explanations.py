@@ -116,7 +116,7 @@ FAMILIES: Final = (
     Explanation(
         "E017",
         "a member cannot start as it is set up",
-        "api runtime.membership runtime.rows runtime.settings runtime.transports cli.field",
+        "api runtime.membership runtime.rows runtime.settings runtime.transports runtime.programs cli.field",
         "An address is in use or not of this machine, a folder cannot be written, or the order "
         "lacks what it needs.",
         "End the other process or choose another port. delta needs a lifetime; multicast and total "
