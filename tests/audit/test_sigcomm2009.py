@@ -41,12 +41,11 @@ def test_package_and_plain_program_count_the_same(folder: Path) -> None:
 
 def test_the_witness_counts_the_same(folder: Path) -> None:
     log = read_mobiclique(folder)
-    for missing in (False, True):
-        copies = log.copies(missing=missing)
-        for order in ORDERS:
-            for margin in MARGINS_US:
-                kindest = judge(copies, order, kindest=True, margin_us=margin)
-                assert kindest.violations == bound(copies, order, margin).at_least
+    copies = log.copies(missing=True)
+    for order in ORDERS:
+        for margin in MARGINS_US:
+            kindest = judge(copies, order, kindest=True, margin_us=margin)
+            assert kindest.violations == bound(copies, order, margin).at_least
     copies = log.copies()
     for order in ORDERS:
         assert judge(copies, order, kindest=False).violations == bound(copies, order, 0).at_most
@@ -87,7 +86,4 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("fifo", 0.0, 229),
         ("fifo", 60.0, 140),
     ]
-    assert cli.main(["audit", str(folder), "--seeds", "0"]) == 1
-    assert (
-        "The witness counts 427 in the kindest and 533 in the harshest causal order" in capsys.readouterr().out
-    )
+    assert said["witness"]["causal"] == {"kindest": 427, "harshest": 533}
