@@ -56,6 +56,7 @@ def test_tables_and_figure_name_every_world_rule_and_skew(tmp_path: Path) -> Non
     assert page.read_text() == f"before\n{same_screens.BEGIN}\nnew\n{same_screens.END}\nafter\n"
 
 
+@pytest.mark.long
 def test_a_run_of_a_world_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(same_screens.WORLDS, "pedestrians", ("30min", "5min", 500))
     result = same_screens.run("pedestrians", "120s", "timestamp", tmp_path)
