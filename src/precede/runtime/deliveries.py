@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
-from typing import Final, Literal, Protocol, TypeAlias
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any, Final, Literal, Protocol, TypeAlias
 from weakref import ref
 
 from msgspec import Struct
@@ -124,8 +124,8 @@ class DeliveryIterator:
     def __aiter__(self) -> DeliveryIterator:
         return self
 
-    async def __anext__(self) -> Delivered:
-        return await self._deliveries.take(self)
+    def __anext__(self) -> Coroutine[Any, Any, Delivered]:
+        return self._deliveries.take(self)
 
 
 class Deliveries:
@@ -161,7 +161,8 @@ class Deliveries:
         else:
             self._in_memory.append((place, message))
             self._last_in_memory = place
-        self._changed.set()
+        if self._requested:
+            self._changed.set()
 
     async def take(self, iterator: DeliveryIterator) -> Delivered:
         """Acknowledge the previous message, wait for the next one and return it.

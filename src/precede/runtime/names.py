@@ -94,7 +94,8 @@ class MemberNames:
 
     def name_of(self, node: NodeId) -> str:
         """Return the name of a node id, or the id in hexadecimal if the name is unknown."""
-        return self._names.get(node, f"{node:08x}")
+        name = self._names.get(node)
+        return f"{node:08x}" if name is None else name
 
     def __contains__(self, name: str) -> bool:
         return name in self._names.values()

@@ -4,19 +4,19 @@ From time to time the changes in the journal are written to the tables, together
 since, and a message that was taken since, are not written at all (docs/decisions/0022). One write and one flush
 is all that a commit takes; a transaction of SQLite with the same bytes takes several times the CPU.
 
-A record is `length 4, digest 12, data`. The digest is keyed with a mark that the tables hold, and covers the
-record's place. So a record that a crash cut off does not count, nor do older records that are still in the
-file. The transaction that writes the changes to the tables gives them a new mark: from then on the journal is
-empty, and it is overwritten from its beginning.
+A record is `mark 8, length 4, checksum 4, data`. The mark is a random number that the tables hold too. So older
+records that are still in the file do not count, nor does a record that a crash cut off. The transaction that
+writes the changes to the tables gives them a new mark: from then on the journal is empty, and it is overwritten
+from its beginning.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from hashlib import blake2b
 from pathlib import Path
 from typing import Final, TypeAlias
+from zlib import crc32
 
 from msgspec import Struct, field
 
@@ -25,8 +25,7 @@ from precede.files.private import make_private
 Links: TypeAlias = dict[tuple[int, int], tuple[bytes, bytes]]
 """Trailer (nonce and previous hash) and own hash of own messages, by incarnation and number."""
 
-_DIGEST_BYTES: Final = 12
-_HEAD: Final = struct.Struct(f">I{_DIGEST_BYTES}s")
+_HEAD: Final = struct.Struct(">QII")
 _flush: Final = getattr(os, "fdatasync", os.fsync)
 
 
@@ -68,7 +67,7 @@ class StoreJournal:
         make_private(path)
         self._file: int | None = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         self._synchronous = synchronous
-        self._mark = b""
+        self._mark = 0
         self.size = 0
         if is_new and synchronous:
             _flush_folder(path.parent)
@@ -80,10 +79,10 @@ class StoreJournal:
         content = os.pread(self._file, os.fstat(self._file).st_size, 0)
         records = []
         while self.size + _HEAD.size <= len(content):
-            length, digest = _HEAD.unpack_from(content, self.size)
+            mark_read, length, checksum = _HEAD.unpack_from(content, self.size)
             begin = self.size + _HEAD.size
             data = content[begin : begin + length]
-            if len(data) != length or digest != self._digest(data):
+            if mark_read != mark or len(data) != length or checksum != crc32(data):
                 break
             records.append(data)
             self.size = begin + length
@@ -91,13 +90,13 @@ class StoreJournal:
 
     def begin(self, mark: int) -> None:
         """Forget all records: the tables have their changes, and this mark."""
-        self._mark = mark.to_bytes(8, "big")
+        self._mark = mark
         self.size = 0
 
     def append(self, data: bytes) -> None:
         """Append a record and make it durable. Raise OSError if that fails."""
         assert self._file is not None
-        record = _HEAD.pack(len(data), self._digest(data)) + data
+        record = _HEAD.pack(self._mark, len(data), crc32(data)) + data
         if os.pwrite(self._file, record, self.size) != len(record):
             raise OSError("no space left for the journal")
         if self._synchronous:
@@ -108,10 +107,6 @@ class StoreJournal:
         if self._file is not None:
             os.close(self._file)
             self._file = None
-
-    def _digest(self, data: bytes) -> bytes:
-        place = self.size.to_bytes(16, "big")
-        return blake2b(data, digest_size=_DIGEST_BYTES, key=self._mark, salt=place).digest()
 
 
 def _flush_folder(folder: Path) -> None:

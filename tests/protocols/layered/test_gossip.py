@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.dense import back, chain, clique, contacts, costs, events
-from precede.core.effects import RADIO, Discard, Send, SetTimer
+from precede.core.effects import RADIO, Deliver, Discard, Send, SetTimer
 from precede.core.identity import MessageId
-from precede.core.instants import SECOND
+from precede.core.instants import MILLISECOND, SECOND
 from precede.core.messages import Message
 from precede.core.node import Context, Node
 from precede.eventlog.sinks import TableSink
@@ -136,6 +136,70 @@ def test_over_unicast_requests_and_answers_go_to_one_neighbour() -> None:
     effects = run_timers(node, node.receive(offer, ANA, 3 * SECOND, RADIO), 3 * SECOND + 25_000)
     sent = [effect for effect in effects if isinstance(effect, Send)]
     assert [(effect.to, type(effect.packet)) for effect in sent] == [(ANA, WantPacket)]
+
+
+class StalledMachine:
+    """Twenty nodes on a machine that does nothing for 300 ms at a time: all timers that were due fire together.
+
+    Packets that a node sends are received in the next turn, before timers.
+    """
+
+    def __init__(self, nodes: int) -> None:
+        self.digests = 0
+        self.delivered = 0
+        self._now = 0
+        self._timers: dict[tuple[int, Any], int] = {}
+        self._sent: list[tuple[int, Any]] = []
+        self._nodes = [self._node(me, nodes) for me in range(nodes)]
+        for me, node in enumerate(self._nodes):
+            self._carry_out(me, node.start(0, {}))
+            for peer in range(nodes):
+                if peer != me:
+                    self._carry_out(me, node.link_up(peer, 0, RADIO))
+
+    @staticmethod
+    def _node(me: int, nodes: int) -> Node:
+        options = {"dissemination": "gossip", "medium": "unicast"}
+        return registry.make("unordered", "node", Context(me, tuple(range(nodes)), options, Random(me), 0))
+
+    def _carry_out(self, me: int, effects: Any) -> None:
+        for effect in effects:
+            if isinstance(effect, SetTimer):
+                self._timers[me, effect.key] = effect.at
+            elif isinstance(effect, Deliver):
+                self.delivered += 1
+            elif isinstance(effect, Send):
+                self._sent.append((me, effect))
+                self.digests += isinstance(effect.packet, DigestPacket)
+
+    def broadcast(self, me: int) -> None:
+        self._carry_out(me, self._nodes[me].broadcast(b"", self._now, None, None))
+
+    def run(self, time: int, stalls: Random) -> None:
+        """Let an amount of time pass, about half of it in stalls."""
+        end = self._now + time
+        while self._now < end:
+            self._now += 300 * MILLISECOND if stalls.random() < 0.06 else 15 * MILLISECOND
+            sent, self._sent = self._sent, []
+            for sender, send in sent:
+                for me, node in enumerate(self._nodes):
+                    if me == send.to or (send.to < 0 and me != sender):
+                        self._carry_out(me, node.receive(send.packet, sender, self._now, RADIO))
+            for (me, key), at in list(self._timers.items()):
+                if at <= self._now:
+                    del self._timers[me, key]
+                    self._carry_out(me, self._nodes[me].timer(key, self._now))
+
+
+def test_on_a_busy_machine_a_message_is_still_followed_by_one_digest() -> None:
+    machine, stalls = StalledMachine(20), Random(1)
+    machine.run(20 * SECOND, stalls)
+    machine.digests = 0
+    for source in range(20):
+        machine.broadcast(source)
+        machine.run(SECOND, stalls)
+    assert machine.delivered == 400
+    assert machine.digests <= 1.5 * 20
 
 
 def test_lost_frames_are_repaired_soon() -> None:

@@ -27,6 +27,7 @@ from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, refuse_destinations
+from precede.protocols.layered.parsed_envelopes import Batch
 from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.layered.streams import Stream, id_in, stream_in, stream_of, top_key
 from precede.protocols.registry import Entry
@@ -115,43 +116,50 @@ class CausalBarrier(Ordering):
         return envelope, effects
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        delivered = self._delivered
         for envelope in envelopes:
-            id = envelope.message.id
-            stream = (id.source, id.incarnation) if id.incarnation else id.source
-            if id.number <= delivered.get(stream, 0):
-                effects.append(Discard(envelope.message, "duplicate"))
-                continue
-            for predecessor in envelope.stamp:
-                if delivered.get(predecessor[0], 0) < predecessor[1]:
-                    pending = Pending(envelope, envelope.stamp.index(predecessor), now)
-                    self._pending[id] = pending
-                    self._file(pending)
-                    self._held.hold(envelope, effects)
-                    break
-            else:
-                self._deliver(envelope, stream, effects)
-                if self._waiting_for:
-                    self._wake((stream, id.number), effects)
+            self._take(envelope, stream_of(envelope.message.id), Deliver(envelope.message), now, effects)
+
+    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
+        for parsed in batch.contents:
+            self._take(parsed.envelope, parsed.stream, parsed.deliver, now, effects)
+
+    def _take(
+        self, envelope: Envelope, stream: Stream, deliver: Deliver, now: Instant, effects: list[Effect]
+    ) -> None:
+        """Deliver a message, let it wait for a predecessor, or discard it as a duplicate."""
+        delivered = self._delivered
+        id = envelope.message.id
+        if id.number <= delivered.get(stream, 0):
+            effects.append(Discard(envelope.message, "duplicate"))
+            return
+        for predecessor in envelope.stamp:
+            if delivered.get(predecessor[0], 0) < predecessor[1]:
+                pending = Pending(envelope, envelope.stamp.index(predecessor), now)
+                self._pending[id] = pending
+                self._file(pending)
+                self._held.hold(envelope, effects)
+                return
+        self._deliver(envelope, stream, deliver, effects)
+        if self._waiting_for:
+            self._wake((stream, id.number), effects)
 
     def _file(self, pending: Pending) -> None:
         lacked: Predecessor = pending.envelope.stamp[pending.position]
         self._waiting_for.setdefault(lacked, []).append(pending)
 
-    def _deliver(self, envelope: Envelope, stream: Stream, effects: list[Effect]) -> None:
+    def _deliver(self, envelope: Envelope, stream: Stream, deliver: Deliver, effects: list[Effect]) -> None:
         """Deliver a message and add it to `c_barrier` (performDelivery, code 3).
 
         With the option `prune`, unlike the paper, the predecessors that it covers leave `c_barrier`.
         """
-        message = envelope.message
-        number = message.id.number
+        number = envelope.message.id.number
         self._delivered[stream] = number
         if self._prune:
             self._cover(envelope.stamp)
         self._barrier[stream] = number
         if self._durable:
             effects.append(Persist(top_key(stream), (number, envelope.stamp)))
-        effects.append(Deliver(message))
+        effects.append(deliver)
 
     def _cover(self, barrier: Barrier) -> None:
         """Remove from `c_barrier` the messages that a barrier names, and earlier messages of their streams."""
@@ -170,7 +178,7 @@ class CausalBarrier(Ordering):
                     continue
                 id = pending.envelope.message.id
                 del self._pending[id]
-                self._deliver(pending.envelope, stream_of(id), effects)
+                self._deliver(pending.envelope, stream_of(id), Deliver(pending.envelope.message), effects)
                 self._held.release(id, effects)
                 delivered.append((stream_of(id), id.number))
 

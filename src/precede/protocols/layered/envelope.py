@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct
@@ -17,7 +16,7 @@ from precede.protocols.layered.streams import Stream, stream_of
 HEADER_BYTES: Final = 20
 
 
-class Envelope(Struct, frozen=True, array_like=True, dict=True):
+class Envelope(Struct, frozen=True, gc=False, array_like=True):
     """A message with the stamp of its ordering, which the dissemination does not read, and the stamp's size."""
 
     message: Message
@@ -29,9 +28,9 @@ class Envelope(Struct, frozen=True, array_like=True, dict=True):
     born: Instant = 0
     """When it was broadcast, by its source's clock. Decides what is sent first, not the order of delivery."""
 
-    @cached_property
+    @property
     def name(self) -> tuple[Stream, int, Instant]:
-        """Stream, number and deadline, by which barriers name the message. Simulated nodes share the tuple."""
+        """Stream, number and deadline, by which barriers name the message."""
         id = self.message.id
         return stream_of(id), id.number, NEVER if self.deadline is None else self.deadline
 

@@ -48,6 +48,7 @@ class ParsedEnvelope:
     """An envelope and its fields. `sort_key` is the deadline as a boxed float: it sorts fastest."""
 
     __slots__ = (
+        "_name",
         "addressed",
         "barrier",
         "control_bytes",
@@ -57,7 +58,6 @@ class ParsedEnvelope:
         "envelope",
         "id",
         "message",
-        "name",
         "number",
         "payload_bytes",
         "sort_key",
@@ -68,22 +68,29 @@ class ParsedEnvelope:
     def __init__(self, envelope: Envelope) -> None:
         message = envelope.message
         id = message.id
-        name = MessageName(envelope.name)
+        deadline: Instant = NEVER if envelope.deadline is None else envelope.deadline
         self.envelope = envelope
         self.addressed: bool = envelope.destinations is not None
         self.message: Message = message
         self.id: MessageId = id
-        self.name = name
-        self.stream = name.stream
-        self.number = name.number
-        self.sort_key: Any = float(name.deadline)
-        self.deadline = name.deadline
+        self.stream: Any = (id.source, id.incarnation) if id.incarnation else id.source
+        self.number: int = id.number
+        self.sort_key: Any = float(deadline)
+        self.deadline = deadline
+        self._name: MessageName | None = None
         self.stamp: Any = envelope.stamp
         self.barrier: list[MessageName] | None = None
         self.deliver = Deliver(message)
         self.payload_bytes: int = len(message.payload)
         self.control_bytes: int = envelope.control_bytes
         self.control_entries: int = envelope.control_entries
+
+    @property
+    def name(self) -> MessageName:
+        """The message as barriers name it. It is made when it is first read: most orderings never do."""
+        if self._name is None:
+            self._name = MessageName(self.envelope.name)
+        return self._name
 
 
 @final

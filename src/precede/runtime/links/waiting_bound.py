@@ -34,21 +34,27 @@ class WaitingBound:
         numbers = self._streams.setdefault((id.source, id.incarnation), {})
         if id.number not in numbers:
             numbers[id.number] = size = len(message.payload) + MESSAGE_OVERHEAD_BYTES
-            self._add(id.source, size)
+            self.total += size
+            self._per_source[id.source] = self._per_source.get(id.source, 0) + size
 
     def done(self, id: MessageId) -> None:
         """Stop counting a message that was delivered or discarded."""
         stream = (id.source, id.incarnation)
         numbers = self._streams.get(stream)
         if numbers is not None and (size := numbers.pop(id.number, 0)):
-            self._add(id.source, -size)
+            self.total -= size
+            self._per_source[id.source] -= size
+            if not self._per_source[id.source]:
+                del self._per_source[id.source]
             if not numbers:
                 del self._streams[stream]
 
     def is_full_for(self, message: Message, last_delivered: int) -> bool:
         """Must a message be dropped because too many bytes wait? Never the next one after `last_delivered`."""
-        id = message.id
         size = len(message.payload) + MESSAGE_OVERHEAD_BYTES
+        if self.total + size <= MOST_WAITING_BYTES_PER_SOURCE:
+            return False
+        id = message.id
         source_bytes = self._per_source.get(id.source, 0) + size
         if self.total + size <= MOST_WAITING_BYTES and source_bytes <= MOST_WAITING_BYTES_PER_SOURCE:
             return False
@@ -56,11 +62,3 @@ class WaitingBound:
             return False
         lowest = min(self._streams.get((id.source, id.incarnation), (0,)))
         return not (id.number < lowest and source_bytes <= 2 * MOST_WAITING_BYTES_PER_SOURCE)
-
-    def _add(self, source: NodeId, size: int) -> None:
-        self.total += size
-        left = self._per_source.get(source, 0) + size
-        if left:
-            self._per_source[source] = left
-        else:
-            del self._per_source[source]

@@ -7,13 +7,13 @@ payload and its ordering's stamp. Barrier entries count as control entries; ids 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from msgspec import Meta
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
+from precede.core.lazy import lazy
 from precede.core.messages import MOST_MESSAGES, ControlOnlyPacket, Packet, Size, Written
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, batch_of
@@ -69,7 +69,7 @@ class BatchPacket(Packet, frozen=True, gc=True, dict=True):
     def messages(self) -> int:
         return len(self.envelopes)
 
-    @cached_property
+    @lazy
     def batch(self) -> Batch:
         """The envelopes, parsed once for all nodes to which this packet is passed on."""
         return batch_of(self.envelopes)

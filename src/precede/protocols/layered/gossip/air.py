@@ -142,14 +142,17 @@ class Gossip(Epidemic):
         for parsed in whole.contents:
             if parsed.deadline <= now:
                 self._holdings.expired(parsed.id)
-            self._wants.arrived(parsed.id, now, effects)
-        new = [id for id in whole.ids if id not in self._holdings.carried]
-        self._receive_messages(packet, sender, now, effects)
+            if self._wants.asked:
+                self._wants.arrived(parsed.id, now, effects)
         reached = reached | {sender}
         if self._coverage.is_covered(reached, now):  # in a dense group nearly always
-            for id in whole.ids:
-                self._coverage.relays.pop(id, None)
+            self._receive_messages(packet, sender, now, effects)
+            if self._coverage.relays:
+                for id in whole.ids:
+                    self._coverage.relays.pop(id, None)
         else:
+            new = [id for id in whole.ids if id not in self._holdings.carried]
+            self._receive_messages(packet, sender, now, effects)
             fresh = [id for id in new if id in self._holdings.carried]
             if len(fresh) <= _FEW:
                 for id in fresh:
@@ -188,7 +191,7 @@ class Gossip(Epidemic):
         relays, self._coverage.relays = self._coverage.relays, {}
         carried = self._holdings.carried
         due = [
-            carried[id][1]
+            carried[id]
             for id, heard_by in relays.items()
             if id in carried and not self._coverage.is_covered(heard_by, now)
         ]
@@ -272,16 +275,15 @@ class Gossip(Epidemic):
         self._coverage.repeat_list()
         self._wants.overheard(wants, now, effects)
         self._expire(now, effects)
-        chosen: list[tuple[int, ParsedEnvelope]] = []
+        chosen: list[MessageId] = []
         for answerer, source, incarnation, ranges in wants:
             if answerer == self._me:
                 most = MOST_MESSAGES - len(chosen)
-                ids = self._holdings.requested(source, incarnation, ranges, most)
-                chosen += [self._holdings.carried[id] for id in ids]
+                chosen += self._holdings.requested(source, incarnation, ranges, most)
         if not chosen:
             return
-        chosen.sort(key=_place)
-        batch = Batch([parsed for _, parsed in chosen])
+        chosen.sort(key=self._holdings.places.__getitem__)
+        batch = Batch([self._holdings.carried[id] for id in chosen])
         batch = arranged(batch, self._order.ranks(batch))
         if len(chosen) > _FEW or self._unicast:
             for part in _parts(batch.contents, _LARGE_PACKET_BYTES):
@@ -312,7 +314,3 @@ def _parts(contents: Sequence[ParsedEnvelope], most_bytes: int) -> list[list[Par
         parts[-1].append(parsed)
         size += own
     return parts
-
-
-def _place(item: tuple[int, ParsedEnvelope]) -> int:
-    return item[0]

@@ -6,13 +6,17 @@ announces it soon; its neighbours wait for that, so a message without loss is fo
 longer the more they are, because the first of many draws comes early. While messages follow each other,
 intervals stay as long as that wait. Then they grow to the longest:
 slowly while messages get lost and where not everybody hears everybody, at once otherwise.
+
+A timer that fires late is a sign of a busy machine. There the timers of many nodes are late together, and all
+of them would announce the same before any has heard another. So a late digest is put off by another random
+time, longer each time, and at most four times.
 """
 
 from random import Random
 from typing import Final, final
 
 from precede.core.effects import Effect, Key, SetTimer
-from precede.core.instants import SECOND, Duration, Instant
+from precede.core.instants import MILLISECOND, SECOND, Duration, Instant
 
 DIGEST: Final[Key] = ("net", "digest")
 _BUSY: Final = 4
@@ -20,6 +24,8 @@ _FEW_NEIGHBOURS: Final = 10
 _GROWTH_AFTER_LOSS: Final = 4
 _GROWTH: Final = 32
 _LOSS_COUNTS_FOR: Final = 10 * SECOND
+_LATE: Final = 30 * MILLISECOND
+_MOST_DELAYS: Final = 4
 
 
 @final
@@ -33,6 +39,8 @@ class Announcements:
         self.neighbours(0)
         self._random = random
         self._interval = shortest
+        self._due: Instant = 0
+        self._delays = 0
         self._ends: Instant = 0
         self._announced = False
         self._equal = False
@@ -76,6 +84,11 @@ class Announcements:
     def timer(self, one_room: bool, now: Instant, effects: list[Effect]) -> bool:
         """Handle the timer and set it again. True when the digest is to be sent now."""
         if not self._announced:
+            if now > self._due + _LATE and not self._equal and self._delays < _MOST_DELAYS:
+                self._delays += 1
+                self._send_within(self._interval << self._delays, now, effects)
+                self._ends = max(self._ends, self._due)
+                return False
             self._announced = True
             effects.append(SetTimer(DIGEST, self._ends))
             return not self._equal
@@ -91,4 +104,10 @@ class Announcements:
         self._interval = interval
         self._announced = self._equal = self._fresh = False
         self._ends = now + interval
-        effects.append(SetTimer(DIGEST, now + half + int(self._random.random() * half)))
+        self._delays = 0
+        self._send_within(half, now + half, effects)
+
+    def _send_within(self, time: Duration, begin: Instant, effects: list[Effect]) -> None:
+        """Set the timer of the digest to a random instant within some time from `begin` on."""
+        self._due = begin + int(self._random.random() * time)
+        effects.append(SetTimer(DIGEST, self._due))

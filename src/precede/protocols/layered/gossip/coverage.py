@@ -32,15 +32,18 @@ class Coverage:
         self._heard: dict[NodeId, Instant] = {}
         self._lists: dict[NodeId, tuple[int, frozenset[NodeId]]] = {}
         self._own: tuple[NodeId, ...] = ()
+        self._unchanged = False  # are the links those of `_own`?
         self._version = 0
         self._repeats = 0
         self.relays: dict[MessageId, set[NodeId]] = {}
 
     def link_up(self, peer: NodeId) -> None:
         self._has_links = True
+        self._unchanged = False
         self._linked[peer] = None
 
     def link_down(self, peer: NodeId) -> None:
+        self._unchanged = False
         self._linked.pop(peer, None)
         self._heard.pop(peer, None)
         self._lists.pop(peer, None)
@@ -77,21 +80,25 @@ class Coverage:
 
         The list is part of the first transmissions after a change, and of one after `repeat_list`.
         """
-        own = tuple(sorted(self.neighbours(now)))
-        if own != self._own:
-            self._own = own
-            self._version = 1 + crc32(repr(own).encode())
-            self._repeats = _LIST_REPEATS
+        if not self._unchanged:
+            own = tuple(sorted(self.neighbours(now)))
+            self._unchanged = self._has_links
+            if own != self._own:
+                self._own = own
+                self._version = 1 + crc32(repr(own).encode())
+                self._repeats = _LIST_REPEATS
         if not self._repeats:
             return self._version, None
         self._repeats -= 1
-        return self._version, own
+        return self._version, self._own
 
     def repeat_list(self) -> None:
         """Make the next transmission carry the list once more, because a neighbour may not have it."""
         self._repeats = max(self._repeats, 1)
 
     def is_covered(self, reached: Set[NodeId], now: Instant) -> bool:
+        if self._has_links:
+            return self._linked.keys() <= reached
         return all(peer in reached for peer in self.neighbours(now))
 
     def is_one_room(self, now: Instant) -> bool:

@@ -29,14 +29,15 @@ _MASK: Final = (1 << 64) - 1
 class Holdings(Struct, eq=False):
     """Records which messages a node holds, and which it knows and therefore does not request.
 
-    `carried`: the held messages by id, with their position in the order of reception. `hash`: a hash of their
-    ids. Known are all held messages, the evicted ones, and the latest that expired here: the clock of a
+    `carried`: the held messages by id; `places`: their positions in the order of reception. `hash`: a hash of
+    their ids. Known are all held messages, the evicted ones, and the latest that expired here: the clock of a
     neighbour may be behind, and it would offer these again. `may_forget`: the ordering knows evicted messages
     for ever, so streams of which nothing is held may be forgotten.
     """
 
     _may_forget: bool
-    carried: dict[MessageId, tuple[int, ParsedEnvelope]] = {}
+    carried: dict[MessageId, ParsedEnvelope] = {}
+    places: dict[MessageId, int] = {}
     hash: int = 0
     _held: dict[StreamId, Ranges] = {}
     _known: dict[StreamId, Ranges] = {}
@@ -48,46 +49,49 @@ class Holdings(Struct, eq=False):
     def add(self, parsed: ParsedEnvelope, now: Instant) -> None:
         id = parsed.id
         self._serial += 1
-        self.carried[id] = (self._serial, parsed)
+        self.carried[id] = parsed
+        self.places[id] = self._serial
         stream = (id.source, id.incarnation)
         held = self._held.get(stream)
         if held is None:
             held = self._held[stream] = Ranges()
         held.add(id.number)
-        self.know(id)
-        self._change(id, now)
+        self._know(stream, id.number)
+        self._change(stream, id, now)
 
     def drop(self, parsed: ParsedEnvelope, now: Instant) -> None:
         """Record that a message is no longer held. It stays known."""
         id = parsed.id
         if self.carried.pop(id, None) is None:
             return
+        del self.places[id]
         stream = (id.source, id.incarnation)
         held = self._held[stream]
         held.remove(id.number)
         if not held:
             del self._held[stream]
-        self._change(id, now)
+        self._change(stream, id, now)
 
-    def _change(self, id: MessageId, now: Instant) -> None:
-        stream = (id.source, id.incarnation)
+    def _change(self, stream: StreamId, id: MessageId, now: Instant) -> None:
         self.hash ^= _hash(id)
-        self._changed.pop(stream, None)
+        is_new = self._changed.pop(stream, None) is None
         self._changed[stream] = now
         self._lately.append((now, id))
         while self._lately[0][0] < now - IN_FLIGHT or len(self._lately) > _MOST_COMPARED:
             self._lately.popleft()
-        while self._changed and next(iter(self._changed.values())) < now - RECENT:
+        while is_new and next(iter(self._changed.values())) < now - RECENT:
             del self._changed[next(iter(self._changed))]
 
     def know(self, id: MessageId) -> None:
         """Record a message as known, so that this node does not ask for it."""
-        stream = (id.source, id.incarnation)
+        self._know((id.source, id.incarnation), id.number)
+
+    def _know(self, stream: StreamId, number: int) -> None:
         known = self._known.get(stream)
         if known is None:
             known = self._known[stream] = Ranges()
             self._forget_silent_streams()
-        known.add(id.number)
+        known.add(number)
 
     def expired(self, id: MessageId) -> None:
         """Record a message past its deadline as known. Only a limited number of such ids is remembered."""

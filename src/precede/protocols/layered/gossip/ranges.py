@@ -32,6 +32,9 @@ class Ranges:
 
     def add(self, number: int) -> None:
         firsts, lasts = self._firsts, self._lasts
+        if lasts and lasts[-1] == number - 1:  # nearly always
+            lasts[-1] = number
+            return
         place = bisect_right(firsts, number)
         if place and lasts[place - 1] >= number:
             return
