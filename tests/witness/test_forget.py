@@ -39,7 +39,11 @@ def history(random, order, destinations=0.5):
 
 
 def outcome(run, violations):
+    """Everything that a follower says; of rows that break two rules at once, only which rows they are."""
     facts = run.state.facts
+    if facts.order in ("multicast", "delta"):
+        marked = sorted({(one.node, one.step) for one in violations})
+        return marked, facts.conflicts, facts.rows, facts.deliveries, run.state.waits_for()
     return names(violations), facts.counts, facts.conflicts, facts.rows, facts.deliveries, run.state.waits_for()
 
 
@@ -58,21 +62,25 @@ def test_verdicts_are_the_same_with_and_without_forgetting(order, seeds):
     assert forgotten > len(seeds)
 
 
+def verdict(run, violations):
+    return "violated" if violations else "unknown" if run.state.facts.conflicts else "holds"
+
+
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_was_forgotten_too_soon_makes_the_verdict_unknown_and_never_wrong(order):
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, 1500), marks=pytest.mark.long)])
+def test_what_was_forgotten_too_soon_makes_the_verdict_unknown_and_never_wrong(order, seeds):
     unknown = 0
-    for seed in range(60):
+    for seed in seeds:
         random = Random(seed)
         _, rows = history(random, order)
         rows = [(node, 0, row._replace(clock=row.clock or 10 * row.step)) for node, _, row in rows]
         pieces = random.randrange(1 << 30)
-        whole = names(follow(rows, order, Random(pieces))[1])
-        run, violations = follow(rows, order, Random(pieces), retain_us=20, block=1)
-        marked = {(node, step) for _, node, step, _ in whole}
+        whole = follow(rows, order, Random(pieces))
+        retain_us = random.choice([0, 20, 60])
+        run, violations = follow(rows, order, Random(pieces), retain_us=retain_us, block=random.randint(1, 2))
+        marked = {(one.node, one.step) for one in whole[1]}
         assert {(one.node, one.step) for one in violations} <= marked, f"seed {seed}"
-        if names(violations) != whole:
-            missing = bool(whole) and not violations
-            assert run.state.facts.conflicts or not missing, f"seed {seed}"
+        assert verdict(run, violations) in (verdict(*whole), "unknown"), f"seed {seed}"
         unknown += bool(run.state.facts.conflicts)
     assert unknown or order == "fifo"
 
@@ -147,15 +155,15 @@ def endless(rows, nodes=20, seed=1, lost=0.05):
 
 
 def state_bytes(rows, **options):
-    """The size of the state at powers of ten, and the bytes of all changes by then."""
-    run, sizes, written, added, mark = LiveRun("causal", **options), {}, 0, 0, 10_000
+    """The size of the state at powers of ten and at half of them, and the bytes of all changes by then."""
+    run, sizes, written, added, marks = LiveRun("causal", **options), {}, 0, 0, [10_000]
     for piece in endless(rows + 1_000):
         assert not run.add(piece)
         written += sum(len(content or b"") for content in run.state.changes().values())
         added += len(piece)
-        if added >= mark:
-            sizes[mark] = sum(map(len, run.state.pieces().values())), written
-            mark *= 10
+        if added >= marks[-1]:
+            sizes[marks[-1]] = sum(map(len, run.state.pieces().values())), written
+            marks.append(marks[-1] * (5 if len(marks) % 2 else 2))
     return sizes
 
 
@@ -170,11 +178,12 @@ def test_the_state_of_an_endless_run_stays_bounded():
 
 @pytest.mark.long
 @pytest.mark.parametrize("options", [{"members": MEMBERS}, {"retain_us": 20_000}])
-def test_the_state_of_a_million_rows_is_not_larger_than_that_of_a_hundred_thousand(options):
+def test_the_state_of_an_endless_run_does_not_grow(options):
     sizes = state_bytes(1_000_000, **options)
     print(sizes)
-    assert sizes[1_000_000][0] < 1.3 * sizes[100_000][0]
-    assert sizes[1_000_000][1] < 13 * sizes[100_000][1]
+    block = 256 * (8 * len(MEMBERS) + 64)  # a block that is not full yet is kept
+    assert sizes[1_000_000][0] < sizes[500_000][0] + block
+    assert sizes[1_000_000][1] < 2.2 * sizes[500_000][1]
 
 
 def test_ranges_of_forgotten_numbers_are_exact_until_they_are_dropped(monkeypatch):

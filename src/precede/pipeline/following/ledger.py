@@ -40,7 +40,7 @@ from precede.pipeline.following.standings import (
 )
 from precede.pipeline.judging.query import Query
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Version of the stored data: of the ledger, its tables, and the state of a run (`precede.witness.live`)."""
 
 _REMEDY: Final = "name another --checkpoint, or remove it and begin anew"

@@ -5,8 +5,9 @@ each of its messages is *settled* or *old*.
 
 *Settled*: all members are known (`members` names them, and each has rows), and each process p to which the
 message is addressed, except its source and those that have left, has the message in its past: p's clock has at
-least the message's rank. For total order instead: each of them has delivered it. For FIFO order without
-destinations `members` is not needed.
+least the message's rank. For total order instead: each of them has delivered it. A source is not excepted if
+the order is total, or Δ-causal and the message has a deadline. For FIFO order without destinations `members` is
+not needed.
 
 *Old*: the clock of some row is more than `retain_us` after the message's broadcast, or after its deadline if
 Δ-causal order is checked.
@@ -22,8 +23,8 @@ Why this is safe, for causal order (FIFO, multicast and Δ-causal order are judg
    case: a duplicate if the process delivered it before, else late; and the past of a late message is in the
    clock already, so nothing need be merged. `skipped` tells the two apart,
    and `barred` which deliveries violate the destinations.
-4. At its own source the past of a message is in the clock already: only the rank counts, and that is known. For
-   FIFO order the rank is all that counts anywhere.
+4. At its own source the past of a message is in the clock already: only the rank counts, and that is known,
+   unless there is a deadline. For FIFO order without destinations the rank is all that counts anywhere.
 5. Settled messages have no other deliveries than these, by processes known so far. Any other delivery of a
    forgotten message (by a process that appeared later, or one that fell behind by more than `retain_us`)
    cannot be judged. It is never guessed: the verdict becomes unknown and names the message, or violated if
@@ -31,6 +32,9 @@ Why this is safe, for causal order (FIFO, multicast and Δ-causal order are judg
 
 For total order a settled message was delivered by every open process, so a further delivery is a duplicate, and
 no comparison of orders needs its steps again: `sees` keeps the latest step of every pair of processes.
+
+So the same rows are marked as violations. A row that breaks several rules can be counted for fewer of them:
+whether a forgotten message was also late or expired is not always known.
 
 A repeated row of a forgotten message is not compared with the first one any more.
 """
@@ -101,7 +105,8 @@ class Forgetting:
             owner = self.state.processes[message.source]
             number = self.state.ids[owner.node, owner.incarnation, message.number]
             return self.state.delivered_at(p, number) > 0
-        return p == message.source or process.clock.get(message.source, 0) >= message.rank
+        own = p == message.source and (self.state.order != "delta" or message.deadline is None)
+        return own or process.clock.get(message.source, 0) >= message.rank
 
     def _remember(self, number: int) -> None:
         """Remember the number and rank of a message that is forgotten, and who had not delivered it."""
@@ -110,11 +115,13 @@ class Forgetting:
         state.changed[f"p{message.source}"] = None
         for p, process in enumerate(state.processes):
             if not state.delivered_at(p, number):
-                process.skipped.setdefault(message.source, Ranks()).add(message.rank)
+                missed = state.missed[p]
+                missed.skipped.setdefault(message.source, Ranks()).add(message.rank)
                 if p != message.source and message.to is not None and process.node not in message.to:
-                    process.barred.setdefault(message.source, Ranks()).add(message.rank)
-                state.changed[f"p{p}"] = None
+                    missed.barred.setdefault(message.source, Ranks()).add(message.rank)
+                state.changed[f"s{p}"] = None
         facts = state.facts
+        facts.addressed = facts.addressed or message.to is not None
         if message.deadline is None:
             facts.undated = True
         else:

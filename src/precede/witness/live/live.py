@@ -215,13 +215,14 @@ class LiveRun:
         """
         state, stories, facts = self.state, self._stories, self.state.facts
         source = state.places[row.key[:2]]
-        skipped = process.skipped.get(source)
+        missed = state.missed[p]
+        skipped = missed.skipped.get(source)
         blurred = skipped is not None and rank <= skipped.blurred
         past = process.clock.get(source, 0) >= rank
         if not rank or (blurred and (facts.allow or not past)):
             self._leave_unjudged(process, row, "which was forgotten")
             return
-        barred, certain = process.barred.get(source), not facts.undated and facts.last_deadline is not None
+        barred, certain = missed.barred.get(source), not facts.undated and facts.last_deadline is not None
         expired = certain and row.clock is not None and row.clock > (facts.last_deadline or 0)
         again = not blurred and (skipped is None or rank not in skipped)
         if again:
@@ -234,7 +235,7 @@ class LiveRun:
             wrong.append(self._late)
         if expired and state.order == "delta":
             wrong.append("expired")
-        if not wrong and p != source and state.order != "fifo":
+        if not wrong and not self._only_rank_counts(p == source):
             self._leave_unjudged(process, row, "which was forgotten")
         else:
             facts.deliveries += 1
@@ -244,6 +245,14 @@ class LiveRun:
         process.clock[source] = max(process.clock.get(source, 0), rank)
         if skipped is not None:
             skipped.remove(rank)
+            state.changed[f"s{p}"] = None
+
+    def _only_rank_counts(self, own: bool) -> bool:
+        """Return whether the delivery of a forgotten message that is not late keeps every rule."""
+        facts = self.state.facts
+        if facts.order == "total" or (facts.order == "delta" and facts.last_deadline is not None):
+            return False
+        return own or (facts.order == "fifo" and not facts.addressed)
 
     def _repeat(self, p: int, message: int | None, row: LiveRow) -> None:
         """Take a delivery into account that the process made before."""

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-RANGES_KEPT: Final = 50
+RANGES_KEPT: Final = 20
 """At most so many ranges are kept in one list; the oldest are dropped."""
 
 

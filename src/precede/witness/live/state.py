@@ -1,6 +1,6 @@
 """The state of the live verifier for one run: rows that wait, messages and deliveries counted so far.
 
-The state is kept in *pieces*: one for the run, one for each process, and for every block of messages one with
+The state is kept in *pieces*: one for the run, two for each process, and for every block of messages one with
 the messages and one for each process that delivered some of them. `changes` gives the pieces that changed since
 it was called last, so that only these are written; `restore` makes a state of pieces.
 """
@@ -84,9 +84,7 @@ class Process(Struct):
     and `last_number` are its first and last message. `doubtful` has ranges of numbers whose broadcasts may be
     among rows that never came.
 
-    `forgotten` are the numbers and ranks of its own messages that were forgotten, `skipped` the ranks of other
-    sources' forgotten messages that it had not delivered, `barred` those of them that were not addressed to it
-    (see `witness/live/forget.py`).
+    `forgotten` are the numbers and ranks of its own forgotten messages (see `witness/live/forget.py`).
     """
 
     node: str
@@ -110,12 +108,20 @@ class Process(Struct):
     lowest: int | None = None
     doubtful: list[tuple[int, int]] = []
     forgotten: Numbers = msgspec.field(default_factory=Numbers)
-    skipped: dict[int, Ranks] = {}
-    barred: dict[int, Ranks] = {}
 
     @property
     def name(self) -> str:
         return name_process(self.node, self.incarnation)
+
+
+class Missed(Struct):
+    """What a process had not delivered of the forgotten messages: their ranks, by source.
+
+    `barred` are those of them that were not addressed to it.
+    """
+
+    skipped: dict[int, Ranks] = {}
+    barred: dict[int, Ranks] = {}
 
 
 class RunFacts(Struct):
@@ -124,7 +130,7 @@ class RunFacts(Struct):
     `counts` has the violations by kind, `conflicts` rows that contradict each other or could not be judged.
     Messages have numbers in the order of their broadcasts; there were `messages`, and the first `forgotten` of
     them were forgotten. The latest of their deadlines is `last_deadline`; `undated` says that one of them had
-    none. `newest` is the latest clock of any row.
+    none, `addressed` that one had destinations. `newest` is the latest clock of any row.
     """
 
     order: Order
@@ -138,6 +144,7 @@ class RunFacts(Struct):
     forgotten: int = 0
     last_deadline: int | None = None
     undated: bool = False
+    addressed: bool = False
     newest: int | None = None
     clock_missing: bool = False
     timed: bool = False
@@ -152,6 +159,7 @@ class LiveState:
     def __init__(self, facts: RunFacts) -> None:
         self.facts = facts
         self.processes: list[Process] = []
+        self.missed: list[Missed] = []
         self.delivered: list[dict[int, array[int]]] = []
         self.messages: dict[int, Message] = {}
         self.places: dict[tuple[str, int], int] = {}
@@ -175,18 +183,21 @@ class LiveState:
         """Return the index of a process. A new process is added."""
         place = self.places.get((node, incarnation))
         if place is None:
-            process = Process(node, incarnation)
-            for source, other in enumerate(self.processes):
-                if other.forgotten.rank:
-                    process.skipped[source] = Ranks([(1, other.forgotten.rank)])
-            place = self._add(process)
+            skipped = {
+                source: Ranks([(1, other.forgotten.rank)])
+                for source, other in enumerate(self.processes)
+                if other.forgotten.rank
+            }
+            place = self._add(Process(node, incarnation), Missed(skipped))
+            self.changed[f"s{place}"] = None
         self.changed[f"p{place}"] = None
         return place
 
-    def _add(self, process: Process) -> int:
+    def _add(self, process: Process, missed: Missed) -> int:
         place = self.places[process.node, process.incarnation] = len(self.processes)
         insort(self.incarnations.setdefault(process.node, []), process.incarnation)
         self.processes.append(process)
+        self.missed.append(missed)
         self.delivered.append({})
         return place
 
@@ -259,7 +270,7 @@ class LiveState:
 
     def pieces(self) -> dict[str, bytes]:
         """Encode the whole state."""
-        names = ["run", *(f"p{p}" for p in range(len(self.processes)))]
+        names = ["run", *(f"{kind}{p}" for kind in "ps" for p in range(len(self.processes)))]
         names += dict.fromkeys(f"m{message // self.facts.block}" for message in self.messages)
         names += [f"d{p}.{number}" for p, blocks in enumerate(self.delivered) for number in blocks]
         return {name: piece for name in names if (piece := self._piece(name)) is not None}
@@ -276,6 +287,8 @@ class LiveState:
             value = self.facts
         elif name[0] == "p":
             value = self.processes[int(name[1:])]
+        elif name[0] == "s":
+            value = self.missed[int(name[1:])]
         elif name[0] == "m":
             first = int(name[1:]) * self.facts.block
             numbers = range(first, first + self.facts.block)
@@ -291,7 +304,8 @@ class LiveState:
         """Make the state that these pieces describe."""
         state = LiveState(msgspec.msgpack.decode(pieces["run"], type=RunFacts))
         for place in range(sum(name[0] == "p" for name in pieces)):
-            state._add(msgspec.msgpack.decode(pieces[f"p{place}"], type=Process))
+            process = msgspec.msgpack.decode(pieces[f"p{place}"], type=Process)
+            state._add(process, msgspec.msgpack.decode(pieces[f"s{place}"], type=Missed))
         messages: list[tuple[int, Message]] = []
         for name, piece in pieces.items():
             if name[0] == "m":
