@@ -7,9 +7,8 @@ from random import Random
 import pytest
 
 import precede.pipeline
-from precede.witness.verdict import ORDERS
 from tests.witness.any_history import draw
-from tests.witness.test_second_witness import as_one_log, expected_as_part, shown
+from tests.witness.test_second_witness import OF_DELIVERY, as_one_log, expected_as_part, shown
 
 
 @pytest.mark.spark
@@ -18,7 +17,7 @@ def test_spark_judges_like_the_second_witness(session, seeds):
     """All histories as one log, an order for each `run_id`."""
     drawn = {f"r{seed}": draw(Random(seed)) for seed in seeds}
     table = as_one_log(drawn)
-    for order in ORDERS:
+    for order in OF_DELIVERY:
         frame = precede.pipeline.verify(session.createDataFrame(table), order, by="run_id")
         found = {row["run_id"]: row for row in frame.toArrow().to_pylist()}
         assert set(found) == set(drawn)
