@@ -192,14 +192,18 @@ class StalledMachine:
 
 
 def test_on_a_busy_machine_a_message_is_still_followed_by_one_digest() -> None:
-    machine, stalls = StalledMachine(20), Random(1)
-    machine.run(20 * SECOND, stalls)
-    machine.digests = 0
-    for source in range(20):
-        machine.broadcast(source)
-        machine.run(SECOND, stalls)
-    assert machine.delivered == 400
-    assert machine.digests <= 1.5 * 20
+    """Four machines of 20 members, 80 messages: 142 digests if late ones are not put off, 100 if they are."""
+    digests = 0
+    for seed in range(4):
+        machine, stalls = StalledMachine(20), Random(seed)
+        machine.run(20 * SECOND, stalls)
+        machine.digests = 0
+        for source in range(20):
+            machine.broadcast(source)
+            machine.run(SECOND, stalls)
+        assert machine.delivered == 400
+        digests += machine.digests
+    assert digests <= 1.5 * 80
 
 
 def test_lost_frames_are_repaired_soon() -> None:

@@ -16,6 +16,13 @@ from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable, duration
 from precede.protocols.registry import Entry
 
+MOST_BEYOND: Final = 4_096
+"""How many deliveries beyond a gap in the numbers of a stream are remembered one by one.
+
+With more, the lowest gap is closed: what is missing there counts as known and is not delivered any more. Only a
+source that lies, or one whose message is lost for good, leaves a gap open for so long.
+"""
+
 
 class UnorderedOptions(Durable, frozen=True, kw_only=True):
     """The options of `unordered`."""
@@ -76,8 +83,12 @@ class Unordered(Ordering):
         beyond = self._beyond.setdefault(stream, {})
         if id.number != prefix + 1:
             beyond[id.number] = None
-            return
-        prefix += 1
+            if len(beyond) <= MOST_BEYOND:
+                return
+            prefix = min(beyond)
+            del beyond[prefix]
+        else:
+            prefix += 1
         while prefix + 1 in beyond:
             prefix += 1
             del beyond[prefix]
