@@ -68,7 +68,7 @@ def block_of_columns(taken: Sequence[bytes]) -> Block:
 
 
 def block_of_units(taken: Sequence[bytes]) -> Block:
-    """Makes a block from the units that `Rows.take` returned."""
+    """Makes a block from the packed rows that `Rows.take` returned."""
     units: Integers = np.frombuffer(taken[0], _UNIT)
     places = np.flatnonzero(units["kind"] != CONTINUED)
     rows = _taken(units, places) if len(places) < len(units) else units

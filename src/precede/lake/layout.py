@@ -82,7 +82,7 @@ class Lake:
         return self.index(kind).facts
 
     def fact(self, kind: str, unit: str) -> Any:
-        """The facts of one unit as plain data; None if there are none."""
+        """What the commit record of one unit says besides its files, as plain data; None if nothing."""
         found = self.facts(kind).get(unit)
         return None if found is None else msgspec.json.decode(found.raw)
 

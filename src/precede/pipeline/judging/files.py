@@ -108,7 +108,10 @@ def _judge_huge(
 
 
 def _huge_orders(pieces: Sequence[Piece], by: Sequence[str]) -> dict[tuple[str, ...], list[Piece]]:
-    """Return the files of each order that is too large for one task and shares no file with others."""
+    """Return the files of each independent order that is too large for one task and shares no file.
+
+    An order is named by its values of the columns `by`. The result is empty if a file does not tell its orders.
+    """
     files: dict[tuple[str, ...], list[Piece]] = {}
     rows: dict[tuple[str, ...], int] = {}
     for piece in pieces:

@@ -121,8 +121,8 @@ class RecordMoves(Struct, eq=False):
     def on_overtaken(self, packet: ProxyOvertakenPacket, effects: list[Effect]) -> None:
         """Stop waiting for a record: its host has a newer connection at another station.
 
-        If the host has come back here since, request the record again. If another station's request waited
-        here, forward it to where the record is.
+        If the host has come back here since, request its record (its state at a station) again. Otherwise, if
+        another station's request waited here, forward it to where the record is.
         """
         record = self.hosts.get(packet.host)
         if record is None or record.owner:

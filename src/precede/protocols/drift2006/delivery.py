@@ -93,7 +93,7 @@ def take_back(state: DriftState, id: StreamId, end: int) -> list[Message]:
 def skip_to(
     state: DriftState, floods: Floods[Carried], checkpoint: CheckpointPacket, effects: list[Effect]
 ) -> None:
-    """Move this node's position to that of a checkpoint, and discard the floods before it."""
+    """Move this node's position in the total order to a checkpoint's, and discard the floods before it."""
     for source, serial, number in checkpoint.done:
         id = (source, serial)
         if number <= state.delivered_number(id):

@@ -358,7 +358,7 @@ class DriftNode(Node):
         self._views.complete(id, now, effects)
 
     def _progress(self, now: Instant, effects: list[Effect]) -> None:
-        """Deliver safe floods, detect missing ones, and renew the packet that waits at the radio."""
+        """Deliver safe floods, detect missing ones, and build the packet that waits at the radio anew."""
         self._delivery.deliver_safe(now, effects)
         if self._seen.ahead:
             for stream, number in self._seen.missing():

@@ -179,7 +179,10 @@ class Seen:
         return news
 
     def _merge_one_by_one(self, tables: Sequence[bytes]) -> bool:
-        """Merge tables one at a time, and keep the entries that are not usable yet."""
+        """Merge tables one at a time. Returns True if a clock rose.
+
+        Where the freshest entry of a source is not usable yet, the older entries that it replaces are kept.
+        """
         table = self.table
         news = False
         for received in reversed(tables):

@@ -172,7 +172,10 @@ class Floods(Generic[F]):
         return ready
 
     def drop_stream(self, id: StreamId, behind: int) -> list[F]:
-        """Drop the floods of a stream above number `behind` for good. Return those kept, in order."""
+        """Forget the floods of a stream above number `behind`, as if never heard of.
+
+        Returns those that were stored here, by number. The caller must refuse later copies of them.
+        """
         stream = self.streams.get(id)
         if stream is None:
             return []

@@ -47,7 +47,7 @@ class Top:
         self.in_barrier = True
 
     def advance(self, name: MessageName) -> None:
-        """Record that a later message of the stream is delivered."""
+        """Record that a later message of the stream is delivered, and put it into the barrier."""
         self.name = name
         self.number = name.number
         self.deadline = name.deadline

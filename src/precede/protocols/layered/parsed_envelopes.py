@@ -186,7 +186,7 @@ class Batch:
 
 
 def batch_of(envelopes: Sequence[Envelope]) -> Batch:
-    """Parse received envelopes into a batch. If two have one id (from a faulty node), the first counts."""
+    """Return received envelopes as a batch, in their order. Of two with one id the first stays."""
     first: dict[MessageId, Envelope] = {}
     for envelope in envelopes:
         first.setdefault(envelope.message.id, envelope)

@@ -89,7 +89,7 @@ class PrsGivePacket(ProxyGivePacket, frozen=True, gc=False):
 
 
 class PrsHost(ProxyHost):
-    """A host that multicasts to other hosts. As in section 5.1 it is never one of its own destinations."""
+    """A host that multicasts to other hosts, by default to all. It refuses itself as one (section 5.1)."""
 
     def __init__(self, context: Context[PrsMobileOptions]) -> None:
         super().__init__(context)

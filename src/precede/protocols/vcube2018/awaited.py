@@ -75,7 +75,7 @@ class Awaited:
         self._last_lacking = pending
 
     def all_held(self) -> list[Held]:
-        """Return the messages that wait to be forwarded, in the order in which they were appended."""
+        """Return the messages that are forwarded after this awaited one, the first appended first."""
         elements: list[Held] = []
         held = self.held
         while held is not None:

@@ -239,7 +239,7 @@ class VCubeNode(Forwarding):
                 pending = following
 
     def _lacking_for(self, slot: Slot) -> Pending | None:
-        """Remove the messages that wait for this delivery from the index. Return the first of them."""
+        """Take the messages that lack this delivery out of the index. Return the first; each names the next."""
         awaited = self._awaited.get(slot)
         if awaited is None:
             return None

@@ -115,7 +115,10 @@ def _measure_dependencies(rows: Rows) -> dict[str, float]:
 
 
 def _measure_latencies(rows: Rows, nodes: int) -> dict[str, float]:
-    """Measure transit, wait and age for Figure 7, in units of time, over all copies but a source's own."""
+    """Return means of transit, wait and age (Figure 7), the longest transit, and how many copies waited.
+
+    In units of time, over all delivered copies but a source's own.
+    """
     transit, wait = _latencies(rows, nodes)
     if not len(transit):
         return {}

@@ -33,22 +33,22 @@ class Observed:
         self._rows: list[Row] = []
 
     def started(self, now: Instant) -> None:
-        """The program starts; its next incarnation begins unless it keeps its state."""
+        """Write that the program starts; its next incarnation begins unless it keeps its state."""
         self.incarnation = 0 if self._durable else self.incarnation + 1
         self._rows = [(STARTED, now)]
         self._segments.append((self.incarnation, self._rows))
 
     def ended(self, now: Instant, crashed: bool) -> None:
-        """The program ended, by itself or by a kill."""
+        """Write that the program ended, by itself or by a kill."""
         self._rows.append((CRASHED if crashed else LEFT, now))
 
     def requested(self, now: Instant, number: int) -> Broadcast:
-        """The program is asked to broadcast a message."""
+        """Write that the program is asked to broadcast a message. The result puts the broadcast there."""
         self._rows.append((OBSERVED, now, self.name, self.incarnation, number, "requested", None, None))
         return Broadcast(self, number, self._rows, len(self._rows) - 1)
 
     def delivered(self, now: Instant, broadcast: Broadcast | None, number: int) -> None:
-        """The program delivers a message; without a broadcast it is one that nobody was asked to broadcast."""
+        """Write that the program delivers a message; `broadcast` is None if nobody was asked for it."""
         self.deliveries += 1
         if self.deliveries > MOST_DELIVERIES:
             raise Misbehaved(f"delivers more than {MOST_DELIVERIES:,} messages")

@@ -57,7 +57,7 @@ class Transport(ABC):
 
     @abstractmethod
     def send(self, frame: bytes, where: Where) -> None:
-        """Send a frame to one place."""
+        """Send a frame to one address."""
 
     @abstractmethod
     def broadcast(self, frame: bytes) -> None:

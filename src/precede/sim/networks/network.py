@@ -68,7 +68,7 @@ class Simulator(Protocol):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Flight(ABC):
-    """How long the packets of one node take, in a network that only delays packets."""
+    """How long the packets that one node sends take, in a network that only delays packets."""
 
     @abstractmethod
     def takes(self, now: Instant) -> Duration:

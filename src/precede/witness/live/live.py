@@ -255,7 +255,7 @@ class LiveRun:
         return own or (facts.order == "fifo" and not facts.addressed)
 
     def _repeat(self, p: int, message: int | None, row: LiveRow) -> None:
-        """Take a delivery into account that the process made before."""
+        """Count a delivery that the process made before; it is a violation unless duplicates are allowed."""
         process = self.state.processes[p]
         self.state.facts.deliveries += 1
         self._remember_odd(process, row)

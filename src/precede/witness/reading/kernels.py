@@ -162,7 +162,8 @@ def number_messages(
 ) -> Ints:
     """Number the messages by process and step. Returns -1, or the first row whose number does not ascend.
 
-    `arrival[m]` becomes the number in the log of m's broadcast, `contiguous[p]` 0 if numbers have holes.
+    `arrival[m]` becomes how many broadcasts the log has before m's, `contiguous[p]` 0 if the numbers of p have
+    holes.
     """
     count = 0
     for p in range(len(start) - 1):

@@ -181,7 +181,7 @@ class RowStore:
         return self._sorted(counted, place) if self.sorting else self._counted(counted)
 
     def _counted(self, counted: bool) -> Grouped:
-        """Group rows that came in the order of their steps, in one counting pass."""
+        """Group rows by process in one pass: they came by step. `counted`: a hole in the steps is a gap."""
         process, step, source, number, clock = self.columns.filled_columns()
         order = self.processes.order
         counts = np.bincount(process, minlength=len(self.processes.place))[order]

@@ -36,7 +36,7 @@ class SummaryPacket(ControlOnlyPacket, frozen=True, gc=False):
 
 
 class HavePacket(ControlOnlyPacket, frozen=True, gc=False):
-    """The ids of messages that entered the sender's cache since its summary."""
+    """The ids of messages that have just entered the sender's cache, after it sent its summary."""
 
     kind: ClassVar[str] = "have"
     ids: tuple[MessageId, ...]

@@ -55,7 +55,7 @@ class Announcements:
         self._begin(self._shortest, now, effects)
 
     def transmitted(self, now: Instant, effects: list[Effect]) -> None:
-        """Announce messages soon that this node has transmitted."""
+        """Send a digest soon, because this node has transmitted messages."""
         self._news(self._shortest, now, effects)
 
     def received(self, now: Instant, effects: list[Effect]) -> None:
