@@ -40,12 +40,12 @@ class Mean(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """What one protocol did in one kind of replay, over the seeds.
+    """What one protocol did in one kind of replay: means over the seeds, each of a measure in one replay.
 
     `received` counts first copies at nodes that did not create the message, `delivered` those handed over,
     `fifo` and `causal` their violations. `answers_above` and `revisions` are those of display order; None over
-    links. Waits are from reception to delivery; `longest_wait_s` is the longest of all seeds. `control_bytes`
-    is per first copy.
+    links. Waits are from reception to delivery; `longest_wait_s` is no mean but the longest of
+    all seeds. `control_bytes` is per first copy.
     """
 
     replay: str

@@ -82,7 +82,10 @@ class Lake:
         return self.index(kind).facts
 
     def fact(self, kind: str, unit: str) -> Any:
-        """What the commit record of one unit says besides its files, as plain data; None if nothing."""
+        """What commits of this kind (traces, runs, …) record about a unit besides its files, as plain data.
+
+        None if they record nothing.
+        """
         found = self.facts(kind).get(unit)
         return None if found is None else msgspec.json.decode(found.raw)
 

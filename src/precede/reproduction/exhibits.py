@@ -131,7 +131,7 @@ def curves_of(spec: FigureSpec, samples: Sequence[Sample]) -> dict[str, list[Cur
 
 
 def published_values(spec: FigureSpec, claims: Sequence[Claim]) -> list[PublishedValue]:
-    """Return the published means of a figure's measures; empty if the figure shows no points of the paper."""
+    """Return the means that the paper published for a figure, values or ranges; empty if `marks` is off."""
     if not spec.marks:
         return []
     values = (_published_value(spec, claim) for claim in claims)

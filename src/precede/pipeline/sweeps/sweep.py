@@ -34,8 +34,8 @@ RESULTS: Final = ("runs", "verdicts", "violations", "measures", "differences")
 class SweepSummary(Struct, frozen=True, kw_only=True):
     """The result of a sweep in numbers, for the command's output.
 
-    `broken_promises` are the runs whose promised order does not hold, `by_other_code` counts runs whose
-    results were written by other code with this version number, `claims` counts claims by status.
+    `broken_promises` are the runs whose promised order is violated or unknown, `by_other_code` counts runs
+    whose results were written by other code with this version number, `claims` counts claims by status.
     """
 
     name: str

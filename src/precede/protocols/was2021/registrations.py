@@ -88,7 +88,7 @@ class Registrations(Struct, eq=False):
         self._clean_up(record, effects)
 
     def _clean_up(self, record: Record, effects: list[Effect]) -> None:
-        """Cancel packets queued for the host, and discard messages that only this host needed."""
+        """Cancel packets queued for the host, stop watching it, and discard messages that only it needed."""
         self.transmission.cancel_private(record, effects)
         self.silence.forget(record.host, effects)
         self.transmission.collect(effects)

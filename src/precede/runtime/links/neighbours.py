@@ -251,7 +251,7 @@ class Links:
             self._packet(packet, sender, to_all)
 
     def _on_ready(self, node: NodeId, boot: int, where: Where) -> None:
-        """Start a link with a member that has started; what an earlier run of it left is dropped."""
+        """Handle a new boot of a member: drop the link with an earlier one, and start one if it may be met."""
         self._ready[node] = (boot, where)
         if node in self._near:
             self._forget(node, for_good=True)

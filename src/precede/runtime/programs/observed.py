@@ -43,7 +43,10 @@ class Observed:
         self._rows.append((CRASHED if crashed else LEFT, now))
 
     def requested(self, now: Instant, number: int) -> Broadcast:
-        """Write that the program is asked to broadcast a message. The result puts the broadcast there."""
+        """Write that the program is asked to broadcast a message. Return the request.
+
+        The caller tells it where the broadcast belongs: `happened` (now) or `at_request` (instead of this row).
+        """
         self._rows.append((OBSERVED, now, self.name, self.incarnation, number, "requested", None, None))
         return Broadcast(self, number, self._rows, len(self._rows) - 1)
 

@@ -55,7 +55,7 @@ class Announcements:
         self._begin(self._shortest, now, effects)
 
     def transmitted(self, now: Instant, effects: list[Effect]) -> None:
-        """Send a digest soon, because this node has transmitted messages."""
+        """Have a digest follow soon, unless a neighbour announces the same: messages were transmitted."""
         self._news(self._shortest, now, effects)
 
     def received(self, now: Instant, effects: list[Effect]) -> None:
