@@ -338,6 +338,9 @@ class Driver(EffectHandler):
             else:
                 self.apply(node, effect, now)
 
+    def persist(self, node: NodeId, effect: Persist, now: Instant) -> None:
+        self.store.persist(effect.key, effect.value)
+
     def send(self, node: NodeId, effect: Send, now: Instant) -> None:
         self._departures.send(effect, now)
 
