@@ -16,6 +16,7 @@ from precede.core.node import round_trip
 from precede.protocols.drift2006.founding.ballots import SAVED, Ballots, _Leading
 from precede.protocols.drift2006.founding.numbers import list_number
 from precede.protocols.drift2006.packets import Origin, ViewRecord
+from tests.protocols.drift2006.exploring import explore
 
 FOUNDERS = (0, 1, 2)
 Record = ViewRecord
@@ -237,24 +238,13 @@ class Explorer:
 
     def explore(self, most: int | None = None, recover_every: int = 0) -> int:
         """Visit every state, breadth first, and check each. Returns their number."""
-        first = State(tuple(Memory(0) for _ in FOUNDERS), frozenset(), 0, 0)
-        seen = {first}
-        level = [first]
-        while level:
-            following = []
-            for state in level:
-                for after in self.next(state):
-                    if after in seen:
-                        continue
-                    seen.add(after)
-                    self.check(after)
-                    if recover_every and len(seen) % recover_every == 0:
-                        assert self.can_finish(after), after
-                    following.append(after)
-            if most is not None and len(seen) >= most:
-                return len(seen)
-            level = following
-        return len(seen)
+
+        def visit(state: State, number: int) -> None:
+            self.check(state)
+            if recover_every and number % recover_every == 0:
+                assert self.can_finish(state), state
+
+        return explore(State(tuple(Memory(0) for _ in FOUNDERS), frozenset(), 0, 0), self.next, visit, most)
 
     def walk(self, seed: int, steps: int = 250) -> State:
         """Follow one random schedule, and check every state on the way. Returns the last state."""

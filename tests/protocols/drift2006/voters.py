@@ -19,6 +19,7 @@ from precede.core.node import round_trip
 from precede.protocols.drift2006.packets import Accepted, Promise, ViewRecord
 from precede.protocols.drift2006.state import View
 from precede.protocols.drift2006.votes import Votes, _Ballot
+from tests.protocols.drift2006.exploring import explore
 
 
 class Told(NamedTuple):
@@ -276,20 +277,7 @@ class Explorer:
 
     def explore(self, most: int | None = None) -> int:
         """Visit every state, breadth first, and check each. Returns their number."""
-        first = self.first()
-        seen, level = {first}, [first]
-        while level:
-            following = []
-            for state in level:
-                for after in self.next(state):
-                    if after not in seen:
-                        seen.add(after)
-                        self.check(after)
-                        following.append(after)
-                if most is not None and len(seen) >= most:
-                    return len(seen)
-            level = following
-        return len(seen)
+        return explore(self.first(), self.next, lambda state, number: self.check(state), most)
 
     def walk(self, seed: int, steps: int = 200) -> State:
         """Follow one random schedule, and check every state on the way."""
