@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 AUDIT := .venv-audit
 READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.ready-demo
+DOCS_READY := $(VENV)/.ready-docs
 export PYTHONHASHSEED ?= random
 
-.PHONY: setup compile plain demo test test-fast test-long bench swarm mutants check audit hashes clean
+.PHONY: setup compile plain demo test test-fast test-long bench swarm mutants docs check audit hashes clean
 
 setup: $(READY)
 
@@ -15,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	$(MAKE) --no-print-directory compile
-	touch $@ $(DEMO_READY)
+	touch $@ $(DEMO_READY) $(DOCS_READY)
 
 # The engine and the busiest protocols as machine code (mypyc), beside their text. Without a C compiler, or after
 # `make plain`, everything runs from the text, at about half the speed.
@@ -35,6 +36,16 @@ $(DEMO_READY): pyproject.toml constraints.txt
 
 demo: $(DEMO_READY)
 	$(BIN)/precede demo
+
+# The documentation as a site in out/docs: pages, search, API reference; a broken link or a page outside of the navigation fails.
+$(DOCS_READY): pyproject.toml constraints.txt
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+docs: $(DOCS_READY)
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -d out/doctrees docs out/docs
+	@echo "the site is in out/docs: open out/docs/index.html"
 
 check: $(READY)
 	$(BIN)/ruff check .
