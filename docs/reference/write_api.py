@@ -29,6 +29,7 @@ SECTIONS = {
         "Delivered",
         "Arrival",
         "Waiting",
+        "GroupEvent",
         "GroupWarning",
         "MessageId",
         "SignedRoster",

@@ -19,6 +19,7 @@ __all__ = [
     "Delivered",
     "Equivocation",
     "Group",
+    "GroupEvent",
     "GroupWarning",
     "MessageId",
     "NotYet",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from precede.runtime.evidence.proofs import Equivocation
     from precede.runtime.group import Group
     from precede.runtime.notices import GroupWarning
+    from precede.runtime.presence.group_event import GroupEvent
     from precede.runtime.rosters import SignedRoster
     from precede.runtime.transports.tcp import TcpTransport
     from precede.runtime.transports.transport import Transport
@@ -70,6 +72,7 @@ else:
         "precede.runtime.deliveries": ("Arrival", "Delivered"),
         "precede.runtime.evidence.proofs": ("Equivocation",),
         "precede.runtime.group": ("Group",),
+        "precede.runtime.presence.group_event": ("GroupEvent",),
         "precede.runtime.rosters": ("SignedRoster",),
         "precede.runtime.notices": ("GroupWarning",),
         "precede.runtime.transports.tcp": ("TcpTransport",),

@@ -19,7 +19,6 @@ from precede.core.messages import Message
 from precede.core.node import Node, Waiting
 from precede.runtime.codec import Codec
 from precede.runtime.deliveries import (
-    MOST_UNTAKEN,
     Arrival,
     ArrivalFeed,
     Delivered,
@@ -28,11 +27,14 @@ from precede.runtime.deliveries import (
     MemberState,
 )
 from precede.runtime.driver import Driver
+from precede.runtime.flow.sending import Sending
 from precede.runtime.links.inspection import Inspection
 from precede.runtime.links.neighbours import Links
 from precede.runtime.membership import Membership
 from precede.runtime.names import MemberNames, UnknownAuthors
 from precede.runtime.notices import Notices
+from precede.runtime.presence.group_event import GroupEvent
+from precede.runtime.presence.presence import Presence
 from precede.runtime.rosters import SignedRoster
 from precede.runtime.rows import KeptRows, SegmentWriter
 from precede.runtime.settings import MemberSettings, read_lifetime
@@ -41,8 +43,8 @@ from precede.runtime.store_upgrade import upgrade
 from precede.runtime.ticking import Ticking
 from precede.runtime.transports.transport import Transport
 
-MOST_PAYLOAD: Final = 1_000_000
-"""The most bytes of a payload. The rest of a packet (at most 1 MiB) is for the data that orders it."""
+FAREWELL: Final = b"\xff"
+"""A packet of one byte, which is no packet of any protocol: the sender leaves the group for good."""
 
 
 class Group:
@@ -88,6 +90,7 @@ class Group:
         self._notices = Notices(group, name)
         self._membership = Membership(group, name, self._names, settings, self._notices)
         self._state = MemberState(name)
+        self._presence = Presence(self._state, self._names.name_of, settings.clock, self._notices)
         self._segments: SegmentWriter | None = None
         if settings.log is not None:
             self._segments = SegmentWriter(
@@ -103,6 +106,7 @@ class Group:
             self._all_links.append(self._make_links(settings.wired, {"patient": True}, WIRED))
         self._driver.outside = {RADIO: self._links, WIRED: self._all_links[-1]}
         self._deliveries = Deliveries(self._driver, self._state, self._names.name_of)
+        self._sending = Sending(self._state, self._all_links, self._deliveries)
         self._arrivals = ArrivalFeed(self._state, self._names.name_of)
         self._ticking = Ticking(
             settings, self._state, self._driver, self._all_links, transport, self._segments, self._notices
@@ -142,15 +146,14 @@ class Group:
         self._notices.give("unknown_author", text)
 
     def _make_links(self, transport: Transport, how: dict[str, bool], over: Medium) -> Links:
-        driver = self._driver
         admission = self._membership.new_admission()
         return Links(
             transport,
             admission,
-            lambda data, sender, to_all: driver.packet(data, sender, over, to_all),
-            lambda peer: driver.link_up(peer, over),
-            lambda peer: driver.link_down(peer, over),
-            driver.left,
+            lambda data, sender, to_all: self._on_packet(data, sender, over, to_all),
+            lambda peer: self._on_link(peer, over, True),
+            lambda peer: self._on_link(peer, over, False),
+            self._driver.left,
             **how,
         )
 
@@ -184,8 +187,7 @@ class Group:
         if self._crashed or self._state.phase == "closed":
             return
         self._state.phase = "closed"
-        self._deliveries.wake()
-        self._arrivals.end()
+        self._end_loops()
         if self._state.failure is not None:
             await self.crash()
             return
@@ -213,8 +215,14 @@ class Group:
             await transport.stop()
 
     def leave(self) -> None:
-        """Leave the group for good: the others stop waiting for this member, if the protocol can do that."""
+        """Leave the group for good: the others stop waiting for this member, if the protocol can do that.
+
+        The neighbours get an event "left".
+        """
         self._driver.leave()
+        for links in self._all_links:
+            for node in links.neighbours():
+                links.send(FAREWELL, node)
 
     # -- sending ------------------------------------------------------------------------------------------
 
@@ -227,8 +235,8 @@ class Group:
         start.
         """
         self._state.check_may_send()
-        self._driver.broadcast(self._checked(payload), None, read_lifetime(lifetime))
-        await self._wait_for_application()
+        self._driver.broadcast(self._sending.checked(payload), None, read_lifetime(lifetime))
+        await self._sending.wait()
 
     async def multicast(
         self, payload: bytes, to: Sequence[str], lifetime: str | timedelta | None = None
@@ -242,37 +250,13 @@ class Group:
             raise TypeError(f"to: expected a list of names, got {to!r}")
         try:
             ids = sorted(self._names.id_of(name) for name in to)
-            self._driver.broadcast(self._checked(payload), ids, read_lifetime(lifetime))
+            self._driver.broadcast(self._sending.checked(payload), ids, read_lifetime(lifetime))
         except (KeyError, Refused) as error:
             unknown = [name for name in to if name not in self._names]
             if unknown and (isinstance(error, KeyError) or "address book" in str(error)):
                 raise Refused(f"no member is known by the name {unknown[0]!r}: {error}") from error
             raise
-        await self._wait_for_application()
-
-    def _checked(self, payload: object) -> bytes:
-        """Return a payload as bytes. Raise TypeError if it is no bytes, Refused if a packet cannot hold it.
-
-        Receivers would wait for ever for a larger message, since they cannot decode it.
-        """
-        if not isinstance(payload, (bytes, bytearray, memoryview)):
-            hint = ": encode it" if isinstance(payload, str) else ""
-            raise TypeError(f"a payload is bytes, not {type(payload).__name__}{hint}")
-        most = min(MOST_PAYLOAD, *(links.largest_packet * 9 // 10 for links in self._all_links))
-        if len(payload) > most:
-            raise Refused(f"a payload of {len(payload):,} bytes does not fit into a packet (at most {most:,})")
-        return bytes(payload)
-
-    async def _wait_for_application(self) -> None:
-        """Wait for the end of the turn, then while more than `MOST_UNTAKEN` delivered messages are not taken.
-
-        At the end of the turn the message is committed. Raise StoreFailed if that failed.
-        """
-        await asyncio.sleep(0)
-        if self._state.failure is not None:
-            raise StoreFailed(str(self._state.failure))
-        while len(self._deliveries) > MOST_UNTAKEN:
-            await asyncio.sleep(0.01)
+        await self._sending.wait()
 
     # -- receiving ----------------------------------------------------------------------------------------
 
@@ -286,6 +270,14 @@ class Group:
         it takes the news too slowly, it loses the oldest.
         """
         return self._arrivals.listen()
+
+    def events(self) -> AsyncGenerator[GroupEvent, None]:
+        """Yield who of the group is heard, lost or gone, and what is wrong with the set-up, as `GroupEvent`s.
+
+        First the present state (events with `replayed`), then each change. A subscriber that falls 1,024 events
+        behind gets the state again instead of them.
+        """
+        return self._presence.events()
 
     def waiting(self) -> Sequence[Waiting]:
         """Return the received messages that are not delivered: what each waits for, since and until when."""
@@ -335,7 +327,8 @@ class Group:
         Sessions with members that it lacks end at once, and later messages that they sign are refused. Raises
         BadInput for a roster that is not newer, not signed by the administrator, or without this member.
         """
-        self._membership.update(roster, self._all_links, self._driver.store)
+        for name in self._membership.update(roster, self._all_links, self._driver.store):
+            self._presence.left(self._names.id_of(name), "the new roster lacks it")
 
     @property
     def links(self) -> Links:
@@ -347,7 +340,22 @@ class Group:
         """The driver; internal, for emulations."""
         return self._driver
 
-    # -- what the driver reports --------------------------------------------------------------------------
+    # -- what the links and the driver report -------------------------------------------------------------
+
+    def _on_packet(self, data: bytes, sender: NodeId, over: Medium, to_all: bool) -> None:
+        if data == FAREWELL and not to_all:
+            self._presence.left(sender)
+        else:
+            self._driver.packet(data, sender, over, to_all)
+
+    def _on_link(self, peer: NodeId, over: Medium, up: bool) -> None:
+        (self._driver.link_up if up else self._driver.link_down)(peer, over)
+        (self._presence.link_up if up else self._presence.link_down)(peer)
+
+    def _end_loops(self) -> None:
+        self._deliveries.wake()
+        self._arrivals.end()
+        self._presence.end()
 
     def _on_deliver(self, place: int, message: Message, above: MessageId | None) -> None:
         self._deliveries.add(place, message)
@@ -384,5 +392,4 @@ class Group:
         self._state.failure = error
         for links in self._all_links:
             links.stop()
-        self._deliveries.wake()
-        self._arrivals.end()
+        self._end_loops()

@@ -166,9 +166,9 @@ class Membership:
             if isinstance(admission, SealedAdmission):
                 admission.rekey(tuple(group_key(secret, self._group) for secret in group_secrets))
 
-    def update(self, roster: SignedRoster, links: list[Links], store: Store | NoStore) -> None:
+    def update(self, roster: SignedRoster, links: list[Links], store: Store | NoStore) -> list[str]:
         """Put a newer roster into force: close links to members that it lacks, and refuse their later
-        signatures.
+        signatures. Return the names of these members.
 
         The store remembers its epoch. Raise BadInput if the roster is not newer, not signed by the
         administrator, or without this member.
@@ -184,8 +184,10 @@ class Membership:
         self._names.add(*roster.members)
         store.remember(_EPOCH, roster.epoch)
         store.commit()
+        removed = [name for name in self._roster if name not in roster.members]
         self._epoch, self._roster = roster.epoch, dict(roster.members)
         for admission, each in zip(self._admissions, links, strict=True):
             if isinstance(admission, SealedAdmission):
                 for number in admission.replace_roster(roster.members):
                     each.close(number)
+        return removed

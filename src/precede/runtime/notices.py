@@ -7,6 +7,7 @@ for mistakes of a set-up that frames alone would leave unseen: nobody is heard, 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -18,7 +19,8 @@ _LOGGER: Final = logging.getLogger("precede")
 class GroupWarning(Struct, frozen=True):
     """Something is wrong with the set-up of a group. `peer` is the other member's name, or "" if none is meant.
 
-    `code` is for programs: it stays the same while the words of `text` may change.
+    `topic` is the topic that is concerned, or "" if it is the whole group. `code` is for
+    programs: it stays the same while the words of `text` may change.
 
     >>> import asyncio, precede
     >>> async def main() -> None:
@@ -33,20 +35,23 @@ class GroupWarning(Struct, frozen=True):
     code: str
     text: str
     peer: str = ""
+    topic: str = ""
 
 
 class Notices:
-    """Keeps the warnings of one member: one for each code and peer, at most `MOST_NOTICES` (64)."""
+    """Keeps the warnings of one member: one for each code, peer and topic, at most `MOST_NOTICES` (64)."""
 
     def __init__(self, group: str, name: str) -> None:
         self._prefix = f"{group}/{name}"
-        self._given: dict[tuple[str, str], GroupWarning] = {}
+        self._given: dict[tuple[str, str, str], GroupWarning] = {}
+        self.on_given: Callable[[GroupWarning], None] = lambda warning: None
 
-    def give(self, code: str, text: str, peer: str = "") -> None:
-        """Log a warning and keep it for `status`, unless its code was given for this peer or 64 are kept."""
-        if (code, peer) not in self._given and len(self._given) < MOST_NOTICES:
-            self._given[code, peer] = GroupWarning(code, text, peer)
+    def give(self, code: str, text: str, peer: str = "", topic: str = "") -> None:
+        """Log a warning and keep it for `status`, unless 64 are kept or it was given for this peer."""
+        if (code, peer, topic) not in self._given and len(self._given) < MOST_NOTICES:
+            warning = self._given[code, peer, topic] = GroupWarning(code, text, peer, topic)
             _LOGGER.warning("%s: %s", self._prefix, text)
+            self.on_given(warning)
 
     def __len__(self) -> int:
         return len(self._given)
