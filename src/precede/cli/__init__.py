@@ -4,7 +4,7 @@ The verbs are in `runs`, `data`, `evidence`, `field` and `start`, by what they w
 progress.
 
 May import: core, protocols, eventlog, traces, sim, runtime, witness, measures, experiments, reproduction,
-    pipeline, lake, report, api, audit
+    pipeline, lake, report, api, audit, play
 
 To add a verb, add one line to `VERBS` and a module in the sub-package it belongs to, with either
 

@@ -34,7 +34,7 @@ def write_bundle(run: Run, folder: Path, log: Path | None = None) -> dict[str, A
     `log` is a folder with the run's event log, which is copied; without it the run is carried out now.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    alone = _with_its_files(run, folder)
+    alone = with_its_files(run, folder)
     (folder / SCENARIO).write_text(scenario_text(alone), encoding="utf-8")
     if log is None:
         carry_out_into(run, folder)
@@ -86,7 +86,7 @@ def digest(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()
 
 
-def _with_its_files(run: Run, folder: Path) -> Run:
+def with_its_files(run: Run, folder: Path) -> Run:
     """Copy every file that the run reads to the folder; return the run with the new paths."""
     tables = {"world": dict(run.world), "workload": dict(run.workload)}
     for table in tables.values():

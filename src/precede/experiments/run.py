@@ -166,10 +166,12 @@ def prepare(
     entry: registry.Entry[Any] | None = None,
     watch: Callable[[World], None] | None = None,
     replay: Replay | None = None,
+    make_world: type[World] = World,
 ) -> Prepared:
     """Build the world of a run, and schedule its stays, workload, faults and gauges.
 
     `entry` replaces the registered protocol, `replay` network and workload; `watch` gets the world first.
+    `make_world` is the class of the world.
     """
     entry = entry or registry.find(run.protocol)
     built = build_world(run)
@@ -179,7 +181,7 @@ def prepare(
     recorder = Recorder(
         run.id, built.names, sink, packets_received=read_key(RunTable, run.table(), "log") == "full"
     )
-    world, workload = _assemble(run, entry, built, recorder)
+    world, workload = _assemble(run, entry, built, recorder, make_world)
     if replay is not None:
         workload = replay.workload
     if watch is not None:
@@ -188,7 +190,8 @@ def prepare(
     _schedule_presence(world, built, workload)
     durable = registry.is_durable(_read_options(run, entry))
     faults = read_faults(Table(run.faults, "faults", run.scenario), built.names, durable)
-    built.network.crashes = bool(faults) or any(stay.leave is not None for stay in built.presence)
+    leaving = any(stay.leave is not None for stay in built.presence)
+    built.network.crashes = bool(faults) or leaving or world.may_crash
     plan_faults(world, faults)
     workload.begin(world)
     _schedule_gauges(world, run, end)
@@ -257,7 +260,7 @@ def _check_stays(built: BuiltWorld, scenario: str) -> None:
 
 
 def _assemble(
-    run: Run, entry: registry.Entry[Any], built: BuiltWorld, recorder: Recorder
+    run: Run, entry: registry.Entry[Any], built: BuiltWorld, recorder: Recorder, make_world: type[World]
 ) -> tuple[World, Workload]:
     kind = str(run.world["kind"])
     if kind not in entry.worlds:
@@ -272,7 +275,7 @@ def _assemble(
         return registry.build_node(entry, built.role(node), context)
 
     clocks = read_clocks(Table(run.faults, "faults", run.scenario), len(built.names), run.seed)
-    world = World(run.seed, len(built.names), make_node, built.network, recorder, clocks)
+    world = make_world(run.seed, len(built.names), make_node, built.network, recorder, clocks)
     table = Table(run.workload, "workload", run.scenario, base=Path(run.base))
     return world, read_workload(table, built.names, built.all_sources())
 

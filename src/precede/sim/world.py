@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
@@ -47,6 +47,9 @@ class World(NodeInputs):
     `on_broadcast` is called for every message that a node has accepted. `refused` counts broadcasts that a node
     refused, `refusal` is the first reason; `unborn` counts those that found their node down.
     """
+
+    may_crash: ClassVar[bool] = False
+    """Whether nodes may crash that no fault of the run names; a subclass sets it."""
 
     def __init__(
         self,

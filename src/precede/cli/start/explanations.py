@@ -159,6 +159,13 @@ FAMILIES: Final = (
         "Each row is an event of one node: node, kind (created, received or sent), message, and at in seconds.",
         "Correct the row that the message names. docs/guides/audit.md describes the columns and the bounds.",
     ),
+    Explanation(
+        "E023",
+        "a world cannot be played, or a saved one cannot be read",
+        "play cli.runs.play",
+        "An input names a node that the world does not have, a folder is no saved world, or a port is in use.",
+        "docs/guides/play.md describes what is saved. Leave out --port to use any port that is free.",
+    ),
 )
 
 REASONS: Final = (

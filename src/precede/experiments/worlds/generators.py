@@ -47,14 +47,15 @@ def generated(world: ContactsTable, table: Table, seed: int, range_m: float | No
     name = str(world.generator)
     range_m = RANGE_M.get(name, _USUAL_RANGE_M) if range_m is None else range_m
     try:
-        return _mobility(world, table, seed).contacts(range_m)
+        return mobility(world, table, seed).contacts(range_m)
     except BadInput as error:
         raise (
             error if str(error).startswith(table.file or "\0") else table.wrong("generator", str(error))
         ) from None
 
 
-def _mobility(world: ContactsTable, table: Table, seed: int) -> Mobility:
+def mobility(world: ContactsTable, table: Table, seed: int) -> Mobility:
+    """Return the movement that a world's generator makes from a seed."""
     from precede.traces import city_bus, pedestrians, walks
 
     if world.generator == "city-bus":

@@ -61,6 +61,11 @@ class Cellular(Network):
         self._wires: dict[tuple[NodeId, NodeId], _Wire] = {}
         self._handovers = 0
 
+    @property
+    def has_journey(self) -> bool:
+        """True if hosts have positions of their own, not only cells."""
+        return self._journey is not None
+
     def attach(self, world: Simulator, nodes: int) -> None:
         super().attach(world, nodes)
         hosts = nodes - self.stations

@@ -53,6 +53,7 @@ class ContactNetwork(Network):
         self._in_range: dict[NodeId, dict[NodeId, int]] = {}
         self._lanes: dict[NodeId, dict[NodeId, Lane]] = {}
         self._transmitters: dict[NodeId, Transmitter] = {}
+        self._cuts: dict[tuple[NodeId, NodeId], None] = {}
         self._counts = {
             "contacts": 0,
             "contacts_empty": len(contacts) - len(lasting),
@@ -109,7 +110,7 @@ class ContactNetwork(Network):
         self._in_range[b][a] = self._in_range[a][b]
 
     def _link(self, a: NodeId, b: NodeId) -> None:
-        if not (self.world.is_up(a) and self.world.is_up(b)):
+        if not (self.world.is_up(a) and self.world.is_up(b)) or (min(a, b), max(a, b)) in self._cuts:
             return
         # if `a` crashes while it handles link_up, `b` never gets its link_up
         self._lanes[a][b] = Lane(a, b, self._transmitter(a))
@@ -133,6 +134,15 @@ class ContactNetwork(Network):
     def node_down(self, node: NodeId) -> None:
         for peer in list(self._lanes[node]):
             self._unlink(node, peer)
+
+    def cut(self, a: NodeId, b: NodeId) -> None:
+        self._cuts[min(a, b), max(a, b)] = None
+        self._unlink(a, b)
+
+    def mend(self, a: NodeId, b: NodeId) -> None:
+        del self._cuts[min(a, b), max(a, b)]
+        if b in self._in_range[a]:
+            self._link(a, b)
 
     def heal(self) -> None:
         """Bring all nodes into contact with each other, for good."""

@@ -111,6 +111,12 @@ class Network(ABC):
     def node_down(self, node: NodeId) -> None:
         """Drops the queues of a node that has crashed or left, and takes down its links."""
 
+    def cut(self, a: NodeId, b: NodeId) -> None:
+        """Takes the link of two nodes down until `mend`, if this network has links (`precede.play`)."""
+
+    def mend(self, a: NodeId, b: NodeId) -> None:
+        """Ends a `cut`: the link comes up if the network has it now."""
+
     def heal(self) -> None:
         """Ends all disturbances, for the second half of a swarm world: nothing is lost or cut any more."""
 
