@@ -35,7 +35,7 @@ SECTIONS = {
         "SignedRoster",
         "Equivocation",
     ),
-    "Transports": ("Transport", "UdpTransport", "TcpTransport"),
+    "Transports": ("Transport", "UdpTransport", "TcpTransport", "WebSocketTransport", "CombinedTransport"),
     "Simulations and verdicts": ("Simulation", "Sweep", "Verdict", "Violation"),
     "Errors": ("BadInput", "Refused", "NotYet", "StoreFailed", "Unavailable"),
 }

@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Arrival",
     "BadInput",
+    "CombinedTransport",
     "Delivered",
     "Equivocation",
     "Group",
@@ -36,6 +37,7 @@ __all__ = [
     "Verdict",
     "Violation",
     "Waiting",
+    "WebSocketTransport",
     "__version__",
     "join",
     "read_sweep",
@@ -56,9 +58,11 @@ if TYPE_CHECKING:
     from precede.runtime.notices import GroupWarning
     from precede.runtime.presence.group_event import GroupEvent
     from precede.runtime.rosters import SignedRoster
+    from precede.runtime.transports.combined import CombinedTransport
     from precede.runtime.transports.tcp import TcpTransport
     from precede.runtime.transports.transport import Transport
     from precede.runtime.transports.udp import UdpTransport
+    from precede.runtime.transports.websocket import WebSocketTransport
     from precede.witness.verdict import Verdict, Violation
     from precede.witness.verify import verify
 else:
@@ -75,9 +79,11 @@ else:
         "precede.runtime.presence.group_event": ("GroupEvent",),
         "precede.runtime.rosters": ("SignedRoster",),
         "precede.runtime.notices": ("GroupWarning",),
+        "precede.runtime.transports.combined": ("CombinedTransport",),
         "precede.runtime.transports.tcp": ("TcpTransport",),
         "precede.runtime.transports.transport": ("Transport",),
         "precede.runtime.transports.udp": ("UdpTransport",),
+        "precede.runtime.transports.websocket": ("WebSocketTransport",),
         "precede.witness.verdict": ("Verdict", "Violation"),
         "precede.witness.verify": ("verify",),
     }

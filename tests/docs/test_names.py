@@ -20,6 +20,7 @@ PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
 FOREIGN = {
     *(
         "mypy_extensions",
+        *("websockets", "aiohttp"),
         "transformWithState",
         "kafka.sasl.username",
         "applyInPandasWithState",

@@ -27,7 +27,7 @@ from precede.runtime.driver import Driver
 from precede.runtime.links.inspection import MOST_AHEAD, Inspection
 from precede.runtime.links.keyring import new_key
 from precede.runtime.no_store import NoStore
-from precede.runtime.transports import tcp
+from precede.runtime.transports import connections
 from precede.runtime.transports.tcp import TcpTransport
 from precede.runtime.transports.udp import UdpTransport
 
@@ -198,8 +198,8 @@ def test_a_number_far_ahead_of_the_last_delivered_one_is_dropped() -> None:
 
 def test_idle_connections_of_strangers_keep_no_member_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """They open as many connections as allowed, send half a frame, and keep the connections open."""
-    monkeypatch.setattr(tcp, "_MOST_CONNECTIONS", 8)
-    monkeypatch.setattr(tcp, "STRANGER_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "_MOST_CONNECTIONS", 8)
+    monkeypatch.setattr(connections, "STRANGER_SECONDS", 0.5)
 
     async def run() -> None:
         ours, theirs = TcpTransport(("127.0.0.1", 0)), TcpTransport(("127.0.0.1", 0))

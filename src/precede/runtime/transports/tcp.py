@@ -2,9 +2,7 @@
 
 Of two peers the one with the smaller address connects. A frame is four bytes of length and its bytes. Frames
 that are lost when a connection breaks are retransmitted by the channel above (`runtime.links.channel`); so are
-frames that are dropped because a neighbour does not read. A connection on which no member was heard for a while
-is closed; if there are too many connections, the oldest such one is closed first. So strangers who keep
-connections open keep no member out.
+frames that are dropped because a neighbour does not read.
 """
 
 from __future__ import annotations
@@ -16,20 +14,16 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from precede.core.errors import BadInput
-from precede.runtime.transports.transport import OnFrame, Transport, Where
+from precede.runtime.transports.connections import FIRST_WAIT, LONGEST_WAIT, MOST_UNSENT, ConnectedTransport
+from precede.runtime.transports.transport import OnFrame
 from precede.runtime.transports.udp_endpoint import Address
 
 LARGEST: Final = 32_000
 _LENGTH: Final = struct.Struct(">I")
-_MOST_CONNECTIONS: Final = 1024
-_MOST_UNSENT: Final = 1 << 20
-_FIRST_WAIT: Final = 0.1
 _CLOSE_S: Final = 1.0
-_LONGEST_WAIT: Final = 5.0
-STRANGER_SECONDS: Final = 10.0
 
 
-class TcpTransport(Transport):
+class TcpTransport(ConnectedTransport["_Connection"]):
     """Frames over TCP: listens on `bind` and connects to those `peers` whose address is larger.
 
     `largest` is the largest frame in bytes; `endpoint` is a socket that is bound already; it stays open.
@@ -49,8 +43,6 @@ class TcpTransport(Transport):
     ana b'hello'
     """
 
-    one_reaches_all = False
-
     def __init__(
         self,
         bind: Address,
@@ -58,16 +50,12 @@ class TcpTransport(Transport):
         largest: int = LARGEST,
         endpoint: socket.socket | None = None,
     ) -> None:
-        self.largest = largest
+        super().__init__(largest)
         self._given = endpoint
         self._bind = bind
         self._peers = list(peers)
         self._server: asyncio.Server | None = None
         self._connecting: dict[Address, asyncio.Task[None]] = {}
-        self._connections: dict[int, _Connection] = {}
-        self._strangers: dict[int, asyncio.TimerHandle] = {}
-        self._number = 0
-        self._on_frame: OnFrame | None = None
 
     async def start(self, on_frame: OnFrame) -> None:
         self._on_frame = on_frame
@@ -96,20 +84,10 @@ class TcpTransport(Transport):
         if self._server is not None:
             self._connect_to(address)
 
-    def send(self, frame: bytes, where: Where) -> None:
-        connection = self._connections.get(cast(int, where))
-        if connection is not None:
-            connection.send(frame)
-
-    def broadcast(self, frame: bytes) -> None:
-        for connection in list(self._connections.values()):
-            connection.send(frame)
-
     async def stop(self) -> None:
         for task in self._connecting.values():
             task.cancel()
-        for handle in self._strangers.values():
-            handle.cancel()
+        self._forget_strangers()
         connections = list(self._connections.values())
         for connection in connections:
             connection.close()
@@ -127,62 +105,15 @@ class TcpTransport(Transport):
 
     async def _keep_connected(self, peer: Address) -> None:
         """Connect, and connect again whenever the connection breaks."""
-        loop, wait = asyncio.get_running_loop(), _FIRST_WAIT
+        loop, wait = asyncio.get_running_loop(), FIRST_WAIT
         while True:
             try:
                 _, connection = await loop.create_connection(lambda: _Connection(self), *peer)
-                wait = _FIRST_WAIT
+                wait = FIRST_WAIT
                 await connection.lost
             except OSError:
-                wait = min(2 * wait, _LONGEST_WAIT)
+                wait = min(2 * wait, LONGEST_WAIT)
             await asyncio.sleep(wait)
-
-    # -- what connections report ---------------------------------------------------------------------------
-
-    def opened(self, connection: _Connection) -> int | None:
-        """Register a connection and return its number. If there are too many, close one without a member."""
-        if len(self._connections) >= _MOST_CONNECTIONS:
-            if not self._strangers:
-                return None
-            self._remove(next(iter(self._strangers)))
-        self._number += 1
-        self._connections[self._number] = connection
-        self._watch(self._number)
-        self.on_link(self._number, True)
-        return self._number
-
-    def closed(self, number: int) -> None:
-        self._trust(number)
-        if self._connections.pop(number, None) is not None:
-            self.on_link(number, False)
-
-    def known(self, where: Where, near: bool) -> None:
-        number = cast(int, where)
-        if near:
-            self._trust(number)
-        elif number in self._connections:
-            self._watch(number)
-
-    def _watch(self, number: int) -> None:
-        """Close a connection in a while, unless a member is heard on it."""
-        self._trust(number)
-        loop = asyncio.get_running_loop()
-        self._strangers[number] = loop.call_later(STRANGER_SECONDS, self._remove, number)
-
-    def _trust(self, number: int) -> None:
-        """Cancel the timer that would close a connection without a member."""
-        handle = self._strangers.pop(number, None)
-        if handle is not None:
-            handle.cancel()
-
-    def _remove(self, number: int) -> None:
-        connection = self._connections[number]
-        self.closed(number)
-        connection.abort()
-
-    def heard(self, frame: bytes, number: int) -> None:
-        assert self._on_frame is not None
-        self._on_frame(frame, number)
 
 
 class _Connection(asyncio.Protocol):
@@ -224,7 +155,7 @@ class _Connection(asyncio.Protocol):
         del self._buffer[:start]
 
     def send(self, frame: bytes) -> None:
-        if self._transport is not None and self._transport.get_write_buffer_size() < _MOST_UNSENT:
+        if self._transport is not None and self._transport.get_write_buffer_size() < MOST_UNSENT:
             self._transport.write(_LENGTH.pack(len(frame)) + frame)
 
     def close(self) -> None:
