@@ -254,10 +254,10 @@ def _layers(name: str) -> tuple[type[Packet], ...]:
 def liars(packets: int, seed: int) -> dict[str, Any]:
     """A malicious member attacks every combination of protocol and dissemination."""
     made = combinations()
-    share = max(packets // (2 * len(made)), 1)
+    share = max(packets // (3 * len(made)), 1)
     outcomes = [
-        (attack(combination, share, seed, equivocates), equivocates)
-        for equivocates in (False, True)
+        (attack(combination, share, seed, equivocates, subtle=subtle), equivocates)
+        for equivocates, subtle in ((False, False), (True, False), (False, True))
         for combination in made
     ]
     slowest = sorted((outcome.slowest for outcome, _ in outcomes), reverse=True)[:5]

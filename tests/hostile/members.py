@@ -325,6 +325,24 @@ class Mal:
             return random.randbytes(40)  # so badly typed that not even its author can sign or encode it
         return _bent(data, random) if random.random() < 0.1 else data
 
+    def subtle_packet(self) -> bytes:
+        """Bytes of a message of mal's, whose order data differ a little from those of an honest one."""
+        random = self.random
+        for _ in range(100):
+            if not self._group.heard:
+                break
+            packet: Any = self._codec.decode(random.choice(self._group.heard))
+            if not list(packet.written()):
+                continue
+            packet = as_mal(packet, random, nudged=True)
+            try:
+                if self._is_consistent(packet):
+                    self._authors.sign(packet)
+                    return self._codec.encode(packet)
+            except (TypeError, AttributeError, OverflowError, ValueError):
+                continue
+        return b""
+
     def _is_consistent(self, packet: Packet) -> bool:
         """Has mal signed nothing else with the same ids, and is every message for all who may be addressed?"""
         everybody = self._group.entry.order not in ("multicast", "none")
@@ -377,22 +395,48 @@ def altered(value: Any, random: Random) -> Any:
     return random.choice((value, None, 0, b"", ()))
 
 
-def as_mal(value: Any, random: Random) -> Any:
-    """The same packet with its messages in mal's name, so that mal can sign them."""
+def as_mal(value: Any, random: Random, nudged: bool = False) -> Any:
+    """The same packet with its messages in mal's name, so that mal can sign them.
+
+    `nudged`: in mal's first life, and with slightly other numbers in what the ordering wrote.
+    """
     if isinstance(value, MessageId):
         return MessageId(
             MAL,
-            random.choice((0, 0, 0, 1, 7)),
+            0 if nudged else random.choice((0, 0, 0, 1, 7)),
             value.number if random.random() < 0.5 else random.randrange(1, 40),
         )
     if isinstance(value, msgspec.Struct):
-        changed = {field: as_mal(getattr(value, field), random) for field in value.__struct_fields__}
+        changed = {
+            field: nudge(getattr(value, field), random)
+            if nudged and field == "stamp"
+            else as_mal(getattr(value, field), random, nudged)
+            for field in value.__struct_fields__
+        }
         for field in ("source", "origin"):
             if field in changed and random.random() < 0.8:
                 changed[field] = MAL
         return msgspec.structs.replace(value, **changed)
     if isinstance(value, tuple):
-        return tuple(as_mal(item, random) for item in value)
+        return tuple(as_mal(item, random, nudged) for item in value)
+    return value
+
+
+def nudge(value: Any, random: Random) -> Any:
+    """The order data of a message with other ids in it, and numbers that differ by little."""
+    if isinstance(value, MessageId):
+        return MessageId(
+            random.choice((*HONEST, MAL)), 0, max(1, value.number + random.choice((-1, 0, 0, 1, 2, 3)))
+        )
+    if isinstance(value, msgspec.Struct):
+        fields = {field: nudge(getattr(value, field), random) for field in value.__struct_fields__}
+        return msgspec.structs.replace(value, **fields)
+    if isinstance(value, dict):
+        return {key: nudge(number, random) for key, number in value.items() if random.random() < 0.8}
+    if isinstance(value, tuple):
+        return tuple(nudge(item, random) for item in value if random.random() < 0.9 or len(value) < 4)
+    if isinstance(value, int) and not isinstance(value, bool) and value < 1000:
+        return max(0, value + random.choice((-1, 0, 0, 0, 1, 2)))
     return value
 
 
@@ -421,17 +465,24 @@ class Outcome(msgspec.Struct):
 
 
 def attack(
-    combination: Combination, packets: int, seed: int, equivocates: bool = False, calm: Instant = 60 * SECOND
+    combination: Combination,
+    packets: int,
+    seed: int,
+    equivocates: bool = False,
+    calm: Instant = 60 * SECOND,
+    subtle: bool = False,
 ) -> Outcome:
     """Honest members broadcast while mal sends packets; then mal stops, and the network has time to heal.
 
-    A packet of a mal that does not equivocate goes to every member, and counts once for each.
+    A packet of a mal that does not equivocate goes to every member, and counts once for each. A subtle mal
+    sends only messages that pass every check, to each member in another order.
     """
     random = Random(seed)
     gc.collect()  # the group before: no call of this one has to pay for it
     group = Group(combination)
     group.run_until(BEGIN + 5 * SECOND)
     mal, passed, begin = Mal(group, random, equivocates), 0, _memory()
+    make = mal.subtle_packet if subtle else mal.packet
     members = list(group.members.values())
     speakers: Sequence[Member] = group.speakers()
     packets //= 1 if equivocates else len(members)
@@ -439,9 +490,14 @@ def attack(
     for step in range(packets):
         if step % every == 0:
             group.broadcast(random.choice(speakers))
-        data, over = mal.packet(), random.choice((RADIO, WIRED))
+        data, over = make(), random.choice((RADIO, WIRED))
         for member in random.sample(members, 1 if equivocates else len(members)):
-            passed += group.attack(member, data, over)
+            if subtle:
+                group.schedule(
+                    group.now + random.randrange(90 * MILLISECOND), ("packet", member, data, MAL, over)
+                )
+            else:
+                passed += group.attack(member, data, over)
         if step % 8 == 0:
             group.run_until(group.now + random.choice((0, MILLISECOND, 40 * MILLISECOND)))
     for member in members:

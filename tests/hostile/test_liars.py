@@ -27,7 +27,10 @@ from precede.protocols.drift2006.packets import (
 from precede.protocols.drift2006.state import MOST_LEAP
 from precede.protocols.floods.flooding import FloodDigestPacket, FloodGonePacket, FloodPacket, FloodWantPacket
 from precede.protocols.floods.reliable_floods import MOST_ANNOUNCED
+from precede.protocols.layered.direct import DirectPacket
 from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.hash_dag import digest_of
+from precede.protocols.rules.sds import SdsStamp
 from precede.runtime.codec import Codec, Garbled
 from precede.runtime.links.authorship import Authors
 from precede.runtime.links.fragments import HEADER_BYTES, Fragments
@@ -261,3 +264,29 @@ def test_mal_writes_packets_that_members_accept() -> None:
     made, member = group(FLOODING)
     mal = Mal(made, Random(1), equivocates=False)
     assert any(made.attack(member, mal.packet(), RADIO) for _ in range(200))
+
+
+def stamp_after(ordering: str, first: Envelope) -> Any:
+    """Order data of a message that depends on `first`."""
+    id = first.message.id
+    stamps = {
+        "vector_clock": {id.source: id.number},
+        "causal_barrier": ((id.source, id.number),),
+        "delta_causal": ((id.source, id.number, BEGIN + 3600 * SECOND),),
+        "hash_dag": (digest_of(first),),
+        "sds": SdsStamp(1, (id,), b""),
+    }
+    return stamps[ordering]
+
+
+@pytest.mark.parametrize("ordering", ["vector_clock", "causal_barrier", "delta_causal", "hash_dag", "sds"])
+def test_a_message_may_depend_on_one_that_its_reader_has_yet_to_write(ordering: str) -> None:
+    """Others deliver it, so messages that follow it must not wait here for ever."""
+    made = Group(Combination(ordering, "direct"))
+    reader = made.members[1]
+    awaited = Envelope(Message(MessageId(1, 0, 1), b"from 1"), (), None, None, 0, 0)
+    liar = Envelope(Message(MessageId(MAL, 0, 1), b"yes"), stamp_after(ordering, awaited), None, None, 0, 0)
+    assert send(made, reader, DirectPacket(liar))
+    assert reader.delivered == []
+    made.broadcast(reader)
+    assert reader.delivered == [MessageId(1, 0, 1), MessageId(MAL, 0, 1)]

@@ -112,7 +112,7 @@ class CausalBarrier(Ordering):
             effects.insert(1, Persist(top_key(stream), (id.number, barrier)))
         self._barrier = {stream: id.number}
         self._delivered[stream] = id.number
-        self._wake((stream, id.number), effects)
+        self._wake([(stream, id.number)], effects)
         return envelope, effects
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
@@ -139,9 +139,10 @@ class CausalBarrier(Ordering):
                 self._file(pending)
                 self._held.hold(envelope, effects)
                 return
+        settled = self._settled(stream, id.number) if self._waiting_for else None
         self._deliver(envelope, stream, deliver, effects)
-        if self._waiting_for:
-            self._wake((stream, id.number), effects)
+        if settled is not None:
+            self._wake(settled, effects)
 
     def _file(self, pending: Pending) -> None:
         lacked: Predecessor = pending.envelope.stamp[pending.position]
@@ -168,19 +169,32 @@ class CausalBarrier(Ordering):
             if mine.get(stream, number + 1) <= number:
                 del mine[stream]
 
-    def _wake(self, predecessor: Predecessor, effects: list[Effect]) -> None:
-        """Deliver the messages that waited for this predecessor, or file them under the next that they lack."""
-        delivered = [predecessor]
-        for lacked in delivered:
+    def _settled(self, stream: Stream, number: int) -> list[Predecessor]:
+        """Return the predecessors that nothing needs to wait for once this message is delivered.
+
+        A source that keeps to the protocol skips no number of its stream; for a liar's, what it skips is over.
+        """
+        last = self._delivered.get(stream, 0)
+        if number - last <= len(self._waiting_for):
+            return [(stream, earlier) for earlier in range(last + 1, number + 1)]
+        return [lacked for lacked in self._waiting_for if lacked[0] == stream and lacked[1] <= number]
+
+    def _wake(self, settled: list[Predecessor], effects: list[Effect]) -> None:
+        """Deliver the messages that waited for these predecessors, or file them under the next they lack."""
+        for lacked in settled:
             for pending in self._waiting_for.pop(lacked, ()):
                 if self._lacks(pending):
                     self._file(pending)
                     continue
-                id = pending.envelope.message.id
-                del self._pending[id]
-                self._deliver(pending.envelope, stream_of(id), Deliver(pending.envelope.message), effects)
-                self._held.release(id, effects)
-                delivered.append((stream_of(id), id.number))
+                message = pending.envelope.message
+                stream, number = stream_of(message.id), message.id.number
+                del self._pending[message.id]
+                if number <= self._delivered.get(stream, 0):  # only a liar's: its later message waited for less
+                    effects.append(Discard(message, "duplicate"))
+                else:
+                    settled += self._settled(stream, number)
+                    self._deliver(pending.envelope, stream, Deliver(message), effects)
+                self._held.release(message.id, effects)
 
     def _lacks(self, pending: Pending) -> bool:
         """Move `position` to the next undelivered predecessor. Returns False if there is none."""

@@ -100,7 +100,7 @@ class DeltaCausal(Ordering):
         self._past.broadcast(name)
         if self._durable:
             effects.insert(1, self._past.saved_top(name.stream, barrier))
-        self._wake(name.key, now, effects)
+        self._wake([name.key], now, effects)
         self._schedule(effects)
         return envelope, before + effects
 
@@ -148,6 +148,7 @@ class DeltaCausal(Ordering):
                 elif top is not None and top.number <= entry.number and top.deadline <= deadline:
                     covered = top
             else:
+                settled = self._settled(parsed.name, last) if waited_for else None
                 if simple and last is not None and last.deadline <= deadline:
                     if covered is not None:
                         covered.in_barrier = False
@@ -157,16 +158,24 @@ class DeltaCausal(Ordering):
                 if self._durable:
                     effects.append(past.saved_top(parsed.stream, parsed.stamp))
                 effects.append(parsed.deliver)
-                if waited_for:
-                    if parsed.name.key in waited_for:
-                        self._wake(parsed.name.key, now, effects)
+                if settled is not None:
+                    self._wake(settled, now, effects)
                     if self._lazy:
                         self._expire_predecessors(now, effects)
 
-    def _wake(self, key: Any, now: Instant, effects: list[Effect]) -> None:
-        """Deliver the messages that waited for this predecessor, or file them under the next that they lack."""
+    def _settled(self, name: MessageName, last: Top | None) -> list[Any]:
+        """Return the keys of the predecessors that nothing needs to wait for once this message is delivered.
+
+        They are the message and what it skips in its stream: expired messages, or a liar's.
+        """
+        before = 0 if last is None else last.number
+        if name.number - before <= 1:
+            return [name.key]
+        return self._waiting.keys_between(before, name)
+
+    def _wake(self, settled: list[Any], now: Instant, effects: list[Effect]) -> None:
+        """Deliver the messages that waited for these predecessors, or file them under the next they lack."""
         waiting = self._waiting
-        settled: list[Any] = [key]
         for settled_key in settled:
             pending = waiting.take(settled_key)
             while pending is not None:
@@ -175,8 +184,8 @@ class DeltaCausal(Ordering):
                 if not pending.done:
                     if self._lacks(pending, now):
                         waiting.file(pending)
-                    elif self._release(pending, now, effects):
-                        settled.append(pending.parsed.name.key)
+                    else:
+                        settled += self._release(pending, now, effects)
                 pending = following
 
     def _lacks(self, pending: Pending, now: Instant) -> bool:
@@ -190,19 +199,25 @@ class DeltaCausal(Ordering):
                 return True
         return False
 
-    def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> bool:
-        """Deliver a message that waited (code 3) and return True, or discard it if it has expired (E9)."""
+    def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> list[Any]:
+        """Deliver a message that waited (code 3), or discard it if it has expired (E9).
+
+        Returns the keys of what is settled with it. A later message of a liar may pass one that waits.
+        """
         parsed = pending.parsed
         self._waiting.finish(pending)
-        if parsed.deadline <= now:
-            self._discard(parsed, "expired_pending", effects)
-            return False
+        last = self._past.tops.get(parsed.stream)
+        passed = last is not None and parsed.number <= last.number
+        if passed or parsed.deadline <= now:
+            self._discard(parsed, "duplicate" if passed else "expired_pending", effects)
+            return []
+        settled = self._settled(parsed.name, last)
         self._past.deliver(parsed.name, pending.barrier)
         if self._durable:
             effects.append(self._past.saved_top(parsed.stream, parsed.stamp))
         effects.append(parsed.deliver)
         self._held.release(parsed.id, effects)
-        return True
+        return settled
 
     def _discard(self, parsed: ParsedEnvelope, reason: str, effects: list[Effect]) -> None:
         effects.append(Discard(parsed.message, reason))
@@ -228,7 +243,7 @@ class DeltaCausal(Ordering):
         """Wake the messages that wait for an expired predecessor (forgetExpiredMessages, code 12)."""
         key = self._waiting.expired_predecessor(now)
         while key is not None:
-            self._wake(key, now, effects)
+            self._wake([key], now, effects)
             self._waiting.register()
             key = self._waiting.expired_predecessor(now)
 

@@ -70,6 +70,15 @@ class WaitingMessages:
             before.following = first.last = pending
         self.unregistered.append(pending)
 
+    def keys_between(self, before: int, name: MessageName) -> list[Any]:
+        """Return the keys under which messages wait for a stream, after number `before`, up to this name."""
+        return [
+            key
+            for key, pending in self.by_predecessor.items()
+            if (entry := pending.barrier[pending.position]).stream == name.stream
+            and before < entry.number <= name.number
+        ]
+
     def take(self, key: Any) -> Pending | None:
         """Remove all messages filed under a predecessor. Return the first; its `following` is the next."""
         first = self.by_predecessor.get(key)

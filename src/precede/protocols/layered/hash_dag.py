@@ -90,9 +90,11 @@ class HashDag(Ordering):
         size = DIGEST_BYTES * len(parents)
         envelope = Envelope(message, parents, deadline, None, size, len(parents), now)
         effects = self._own.accept(envelope)
-        saved = self._enter(envelope, digest_of(envelope))
+        digest = digest_of(envelope)
+        saved = self._enter(envelope, digest)
         if self._durable:
             effects.insert(1, saved)
+        self._wake(digest, effects)  # only a liar's message waits for one that did not exist
         return envelope, effects
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
@@ -105,6 +107,7 @@ class HashDag(Ordering):
             lacked = self._lacked(envelope)
             if lacked is None:
                 self._deliver(envelope, digest, effects)
+                self._wake(digest, effects)
                 continue
             self._pending[id] = (envelope, digest, now)
             self._waiting_for.setdefault(lacked, []).append(id)
@@ -119,22 +122,25 @@ class HashDag(Ordering):
         return None
 
     def _deliver(self, envelope: Envelope, digest: Digest, effects: list[Effect]) -> None:
-        """Deliver this message, then the messages that waited for it, then those that waited for these."""
-        ready = [(envelope, digest)]
-        for envelope, digest in ready:  # noqa: PLR1704
-            saved = self._enter(envelope, digest)
-            if self._durable:
-                effects.append(saved)
-            effects.append(Deliver(envelope.message))
-            self._held.release(envelope.message.id, effects)
-            for id in self._waiting_for.pop(digest, ()):
-                waiting = self._pending[id]
-                lacked = self._lacked(waiting[0])
-                if lacked is None:
-                    del self._pending[id]
-                    ready.append(waiting[:2])
-                else:
+        saved = self._enter(envelope, digest)
+        if self._durable:
+            effects.append(saved)
+        effects.append(Deliver(envelope.message))
+        self._held.release(envelope.message.id, effects)
+
+    def _wake(self, digest: Digest, effects: list[Effect]) -> None:
+        """Deliver the messages that waited for this one, then those that waited for these."""
+        delivered = [digest]
+        for parent in delivered:
+            for id in self._waiting_for.pop(parent, ()):
+                envelope, digest, _ = self._pending[id]
+                lacked = self._lacked(envelope)
+                if lacked is not None:
                     self._waiting_for.setdefault(lacked, []).append(id)
+                    continue
+                del self._pending[id]
+                self._deliver(envelope, digest, effects)
+                delivered.append(digest)
 
     def _enter(self, envelope: Envelope, digest: Digest) -> Persist:
         """Add a message to the graph. Returns the effect that persists it."""

@@ -75,7 +75,9 @@ class VectorClock(Ordering):
         size = _ENTRY_BYTES * self._members
         vector = dict(self._delivered)
         envelope = Envelope(Message(id, payload), vector, deadline, None, size, self._members, now)
-        return envelope, self._own.accept(envelope)
+        effects = self._own.accept(envelope)
+        self._wake(id, effects)  # only a liar's message waits for one that did not exist
+        return envelope, effects
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         for envelope in envelopes:

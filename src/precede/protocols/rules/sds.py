@@ -15,13 +15,13 @@ at the bottom, one of them is named by nobody. So an answer can be shown before 
   says, in the size `own_unacknowledged`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
 from precede.core.effects import Effect, Effects
-from precede.core.identity import MessageId
+from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.node import Context, Saved
 from precede.protocols.layered.envelope import Envelope
@@ -97,6 +97,13 @@ class Sds(Rule):
         stamp: SdsStamp = envelope.stamp
         return stamp.lamport
 
+    def stamp(
+        self, payload: bytes, now: Instant, to: Sequence[NodeId] | None, lifetime: Duration | None
+    ) -> tuple[Envelope, list[Effect]]:
+        envelope, effects = super().stamp(payload, now, to, lifetime)
+        self._wake(envelope.message.id, effects)  # only a liar's message waits for one that did not exist
+        return envelope, effects
+
     def arrive(self, envelopes: Any, now: Instant, effects: list[Effect]) -> None:
         for envelope in envelopes:
             self._review(envelope.stamp)
@@ -119,19 +126,26 @@ class Sds(Rule):
 
     def _show_all(self, first: Envelope, effects: list[Effect]) -> None:
         """Show this message, then the messages whose history is complete with it, and so on."""
-        ready = [first]
-        for envelope in ready:
-            id = envelope.message.id
-            self.show(envelope, envelope.stamp.lamport, effects)
-            self._held.release(id, effects)
+        self.show(first, first.stamp.lamport, effects)
+        self._held.release(first.message.id, effects)
+        self._wake(first.message.id, effects)
+
+    def _wake(self, id: MessageId, effects: list[Effect]) -> None:
+        """Show the messages that waited for this one and whose history is complete now, and so on."""
+        shown = [id]
+        for id in shown:  # noqa: PLR1704
             for waiting in self._waiting_for.pop(id, ()):
                 if waiting not in self._pending:  # its wait has expired
                     continue
-                missing = self._missing(self._pending[waiting][0])
-                if missing is None:
-                    ready.append(self._pending.pop(waiting)[0])
-                else:
+                envelope = self._pending[waiting][0]
+                missing = self._missing(envelope)
+                if missing is not None:
                     self._waiting_for.setdefault(missing, []).append(waiting)
+                    continue
+                del self._pending[waiting]
+                self.show(envelope, envelope.stamp.lamport, effects)
+                self._held.release(waiting, effects)
+                shown.append(waiting)
 
     def _review(self, stamp: SdsStamp) -> None:
         """Review the acknowledgements of own messages ("Review ACK Status")."""
