@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 
 import precede.sim.fast_path
-from benchmarks.family import cpu_s, java_cpu_s
+from benchmarks.family import Watched, java_cpu_s
 from benchmarks.sweep import SCENARIO, grid
 from precede.core.compiling import is_compiled
 from precede.lake.commits import RUNS
@@ -60,16 +60,15 @@ def run(runs: int, until: int, sample: int, folder: Path) -> dict[str, Any]:
     alone = sum(marked_cpu_s(lake) for lake in sweep_alone(sample, folder)) * runs / sample
     grid(folder, "whole", f"1-{runs}")
     lake = Lake(folder / "lake")
-    before = cpu_s()
-    with Cluster(folder / "cluster", workers=WORKERS) as cluster:
+    with Watched() as watched, Cluster(folder / "cluster", workers=WORKERS) as cluster:
         subprocess.run(
             [*command, "sweep", str(folder / "whole.toml"), "--lake", lake.location, "--master", cluster.url],
             check=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        used = cpu_s() - before
         daemons = java_cpu_s()  # the driver and the executors have ended
+    used = watched.cpu_s
     check_executors(lake, runs)
     tasks = marked_cpu_s(lake)
     return {

@@ -89,7 +89,7 @@ SKIPPED_NUMBERS = [
 
 @pytest.mark.parametrize(("combination", "seed"), SKIPPED_NUMBERS, ids=str)
 def test_a_liar_that_skips_numbers_of_its_stream(combination: Combination, seed: int) -> None:
-    """Its later message was delivered first; the earlier one set the stream back, or was waited for for ever."""
+    """Its later message was delivered first; the earlier one set the stream back, or was awaited for ever."""
     check_harms(attack(combination, 1262, seed), combination)
 
 
