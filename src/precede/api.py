@@ -64,6 +64,8 @@ def join(
     transport: Transport | None = None,
     log: str | Path | None = None,
     redact: bool = False,
+    segment: float | None = None,
+    metrics: tuple[str, int] | None = None,
     beacon: float = 0.5,
     identity: bytes | None = None,
     roster: Mapping[str, bytes] | SignedRoster | None = None,
@@ -81,7 +83,10 @@ def join(
     * `lan`: True finds members on the LAN by multicast, on every interface, over IPv4 and IPv6; or a multicast
       address such as ("239.83.7.1", 4700). `peers`: UDP addresses of some members. `bind`: the UDP address of
       this one; host "" is every interface. A `transport` replaces all three.
-    * `log`: a folder for the event log, which `precede verify` reads. `redact` writes pseudonyms into it.
+    * `log`: a folder for the event log, which `precede verify` reads. `redact` writes pseudonyms into it. With
+      `segment` a file is added every so many seconds, so that a running group can be verified.
+    * `metrics`: an address such as ("127.0.0.1", 9100) for Prometheus and `precede top`. It asks for no key
+      (docs/guides/watch-a-group.md).
     * `beacon`: seconds between two beacons. A neighbour that is silent for more than four beacons is gone.
     * `identity`, `roster`: a secret seed and everybody's public key: messages are signed (docs/security.md).
       With `admin`, a public key, the roster is a `SignedRoster`, which `Group.update_roster` replaces.
@@ -106,6 +111,7 @@ def join(
         chosen = {"founding": "agreed", "bootstrap_after": _LISTEN, **chosen}
     keys = tuple(group_key(secret, group) for secret in _read_secrets(key))
     settings = _settings(members, keys, store, log, redact, beacon, identity, roster)
+    settings = msgspec.structs.replace(settings, **_watched(segment, metrics))
     settings = _with_admin(settings, group, name, roster, admin)
     protocol = _protocol_for(order, duration, members, store is not None, chosen.get("founding") == "alone")
     return open_member(protocol, "node", group, name, chosen, transport, settings)
@@ -136,6 +142,14 @@ def _settings(
         identity=identity,
         roster=roster.members if isinstance(roster, SignedRoster) else roster,
     )
+
+
+def _watched(segment: float | None, metrics: tuple[str, int] | None) -> dict[str, Any]:
+    """Return the settings for those who watch a member. Raise BadInput if they are not usable."""
+    if segment is not None and not segment > 0:
+        raise BadInput(f"segment: expected more than 0 seconds, got {segment!r}")
+    _check_address("metrics", metrics, optional=True)
+    return {"segment": segment, "metrics": metrics}
 
 
 def _with_admin(
@@ -243,12 +257,16 @@ def _check_names(group: object, name: object, members: Iterable[object]) -> None
 
 def _check_addresses(bind: object, peers: Iterable[object], lan: object) -> None:
     for setting, address in (("bind", bind), *(("peers", peer) for peer in peers), ("lan", lan)):
-        match address:
-            case (str(), int(port)) if 0 <= port <= 65535:
-                continue
-            case None if setting != "peers":
-                continue
-        raise BadInput(f'{setting}: expected an address such as ("10.0.0.7", 5001), got {address!r}')
+        _check_address(setting, address, optional=setting != "peers")
+
+
+def _check_address(setting: str, address: object, *, optional: bool) -> None:
+    match address:
+        case (str(), int(port)) if 0 <= port <= 65535:
+            return
+        case None if optional:
+            return
+    raise BadInput(f'{setting}: expected an address such as ("10.0.0.7", 5001), got {address!r}')
 
 
 def _udp_transport(

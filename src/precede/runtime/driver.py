@@ -55,6 +55,7 @@ from precede.runtime.departures import Departures, Outside
 from precede.runtime.emulation.transfers import Transfers
 from precede.runtime.links.inspection import Inspection
 from precede.runtime.no_store import NoStore
+from precede.runtime.observe.traffic import Traffic
 from precede.runtime.reception import Reception
 from precede.runtime.rows import KeptRows
 from precede.runtime.settings import wall_clock
@@ -84,6 +85,7 @@ class Driver(EffectHandler):
         self.store = store
         self.outside: dict[Medium, Outside] = {}
         self.dropped: Counter[str] = Counter()
+        self.packets = Traffic()
         self.inspection: Inspection | None = None
         self.transfers: Transfers | None = None
         self.rows_logged = 0
@@ -94,7 +96,7 @@ class Driver(EffectHandler):
         self.on_failure: Callable[[StoreFailed], None] = lambda error: None
         self.hold: Callable[[Packet, Callable[[], None]], bool] = lambda packet, go_on: False
         self._codec = codec
-        self._reception = Reception(codec, self.dropped)
+        self._reception = Reception(codec, self.dropped, self.packets)
         self._clock = SteadyClock(clock, store.remembered("clock", 0))
         self._clock_kept = self._clock.latest
         self._timers = Timers(self._clock, speed, self._fire)
@@ -306,10 +308,11 @@ class Driver(EffectHandler):
         if wire_bytes:
             wire_bytes -= sum(map(len, packets[1:]))  # the first packet's row has what the frames add
             for (send, decided), data in zip(sends, packets, strict=True):
+                size = wire_bytes if send is first else len(data)
+                self.packets.add("out", send.packet.kind, size)
                 if self.transfers is not None and send.over == RADIO and send.to >= 0:
                     self.transfers.sent(decided, self.node_id, send.to, send.packet)
                 if self._rows is not None:
-                    size = wire_bytes if send is first else len(data)
                     self._rows.packet(SENT, self._clock.now(), send.packet, send.to, send.over, size)
         elif first.key is not None:
             self.left(first.key, False)

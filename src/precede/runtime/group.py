@@ -7,7 +7,6 @@ caller's event loop; there are no threads and no global state.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -33,6 +32,7 @@ from precede.runtime.links.neighbours import Links
 from precede.runtime.membership import Membership
 from precede.runtime.names import MemberNames, UnknownAuthors
 from precede.runtime.notices import Notices
+from precede.runtime.observe.watch import Watch
 from precede.runtime.presence.group_event import GroupEvent
 from precede.runtime.presence.presence import Presence
 from precede.runtime.rosters import SignedRoster
@@ -111,6 +111,9 @@ class Group:
         self._ticking = Ticking(
             settings, self._state, self._driver, self._all_links, transport, self._segments, self._notices
         )
+        self._watch = Watch(
+            group, settings, self._driver, self._all_links, self._names, self._deliveries, self._notices
+        )
         self._crashed = False
 
     def _make_driver(self, make_node: Callable[[NodeId, int], Node], codec: Codec) -> Driver:
@@ -133,8 +136,7 @@ class Group:
         driver.inspection = Inspection(self.id, driver.incarnation, self._membership.authors)
         driver.inspection.on_rollback = self._on_rollback
         self._membership.begin_chain(store, driver.fail)
-        driver.on_deliver = self._on_deliver
-        driver.on_arrive = self._on_arrive
+        driver.on_deliver, driver.on_arrive = self._on_deliver, self._on_arrive
         driver.on_discard = self._on_discard
         driver.on_failure = self._on_failure
         if settings.keys and settings.roster is None and settings.book is None:  # else no name is to come
@@ -166,6 +168,7 @@ class Group:
         try:
             for transport, links in zip(self._transports, self._all_links, strict=True):
                 await transport.start(links.frame)
+            await self._watch.start(self._driver.incarnation)
             self._driver.start()
         except BaseException:
             await self.crash()
@@ -203,6 +206,7 @@ class Group:
         finally:
             for transport in self._transports:
                 await transport.stop()
+            await self._watch.stop("closed")
 
     async def crash(self) -> None:
         """Stop as if killed: changes that were not committed are lost. For emulations and tests."""
@@ -213,6 +217,7 @@ class Group:
         self._driver.crash()
         for transport in self._transports:
             await transport.stop()
+        await self._watch.stop("crashed")
 
     def leave(self) -> None:
         """Leave the group for good: the others stop waiting for this member, if the protocol can do that.
@@ -235,7 +240,7 @@ class Group:
         start.
         """
         self._state.check_may_send()
-        self._driver.broadcast(self._sending.checked(payload), None, read_lifetime(lifetime))
+        self._watch.broadcast(self._sending.checked(payload), None, read_lifetime(lifetime))
         await self._sending.wait()
 
     async def multicast(
@@ -250,7 +255,7 @@ class Group:
             raise TypeError(f"to: expected a list of names, got {to!r}")
         try:
             ids = sorted(self._names.id_of(name) for name in to)
-            self._driver.broadcast(self._sending.checked(payload), ids, read_lifetime(lifetime))
+            self._watch.broadcast(self._sending.checked(payload), ids, read_lifetime(lifetime))
         except (KeyError, Refused) as error:
             unknown = [name for name in to if name not in self._names]
             if unknown and (isinstance(error, KeyError) or "address book" in str(error)):
@@ -293,7 +298,6 @@ class Group:
         `warnings` is a list of `GroupWarning`: what is wrong with the set-up of the group, as far as it shows.
         `evidence` is a list of `Equivocation`: members that signed messages which contradict each other.
         """
-        dropped = sum((Counter(links.dropped()) for links in self._all_links), self._driver.dropped)
         return {
             "name": self.name,
             "id": self.id,
@@ -303,9 +307,10 @@ class Group:
             "peaks": dict(self._driver.peaks.largest),
             "waiting": len(self.waiting()),
             "untaken": len(self._deliveries),
-            "dropped": dict(dropped),
+            "dropped": dict(self._watch.readings.refused()),
             "warnings": self._notices.listed(),
             "evidence": self._membership.evidence(),
+            "metrics": self._watch.address,
         }
 
     @property
@@ -349,7 +354,7 @@ class Group:
             self._driver.packet(data, sender, over, to_all)
 
     def _on_link(self, peer: NodeId, over: Medium, up: bool) -> None:
-        (self._driver.link_up if up else self._driver.link_down)(peer, over)
+        self._watch.link(peer, over, up)
         (self._presence.link_up if up else self._presence.link_down)(peer)
 
     def _end_loops(self) -> None:

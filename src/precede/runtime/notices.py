@@ -12,8 +12,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from precede.runtime.observe.json_lines import MemberLog
+
 MOST_NOTICES: Final = 64
-_LOGGER: Final = logging.getLogger("precede")
 
 
 class GroupWarning(Struct, frozen=True):
@@ -42,7 +43,7 @@ class Notices:
     """Keeps the warnings of one member: one for each code, peer and topic, at most `MOST_NOTICES` (64)."""
 
     def __init__(self, group: str, name: str) -> None:
-        self._prefix = f"{group}/{name}"
+        self._log = MemberLog(group, name)
         self._given: dict[tuple[str, str, str], GroupWarning] = {}
         self.on_given: Callable[[GroupWarning], None] = lambda warning: None
 
@@ -50,7 +51,7 @@ class Notices:
         """Log a warning and keep it for `status`, unless 64 are kept or it was given for this peer."""
         if (code, peer, topic) not in self._given and len(self._given) < MOST_NOTICES:
             warning = self._given[code, peer, topic] = GroupWarning(code, text, peer, topic)
-            _LOGGER.warning("%s: %s", self._prefix, text)
+            self._log.line(logging.WARNING, "warning", text, code=code, peer=peer)
             self.on_given(warning)
 
     def __len__(self) -> int:

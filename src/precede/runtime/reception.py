@@ -15,6 +15,7 @@ from precede.core.messages import Packet
 from precede.core.node import Node
 from precede.runtime.codec import Codec, Garbled
 from precede.runtime.links.inspection import Inspection
+from precede.runtime.observe.traffic import Traffic
 
 MOST_INPUTS: Final = 10_000
 MOST_INPUT_BYTES: Final = 64 << 20
@@ -24,8 +25,9 @@ _log: Final = logging.getLogger("precede")
 class Reception:
     """The incoming packets of one driver. `dropped` counts by reason."""
 
-    def __init__(self, codec: Codec, dropped: Counter[str]) -> None:
+    def __init__(self, codec: Codec, dropped: Counter[str], packets: Traffic | None = None) -> None:
         self._codec = codec
+        self._packets = packets or Traffic()
         self._dropped = dropped
         self._queued_bytes = 0
         self._logged: set[tuple[type[Packet], type[BaseException]]] = set()
@@ -53,6 +55,7 @@ class Reception:
         if reason is not None:
             self._dropped[reason] += 1
             return None
+        self._packets.add("in", packet.kind, len(data))
         return packet
 
     def queued(self, inputs: int, size: int) -> bool:
@@ -75,5 +78,6 @@ class Reception:
             kind = (type(packet), type(error))
             if kind not in self._logged:
                 self._logged.add(kind)
-                _log.exception("a packet %s from node %d was dropped", packet.kind, sender)
+                fields = {"event": "raised", "cause": packet.kind}
+                _log.exception("a packet %s from node %d was dropped", packet.kind, sender, extra=fields)
             return NOTHING

@@ -89,6 +89,9 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
     keep_rows: bool = False
     """Keep the rows of the event log in the store even without a `log` folder."""
 
+    metrics: tuple[str, int] | None = None
+    """The address on which metrics and a status are served over HTTP; None: they are not."""
+
     wired: Transport | None = None
     """A second transport, for a node that has a radio and wires (a station)."""
     wires: int = 0

@@ -38,7 +38,7 @@ def command(
 
     from precede.api import open_member
     from precede.cli.field.arguments import read_address, read_cellular_protocol, read_group_keys
-    from precede.cli.field.lines import run_as_filter
+    from precede.cli.field.lines import run_as_filter, set_up_logging
     from precede.runtime.settings import MemberSettings
     from precede.runtime.transports.udp import UdpTransport
 
@@ -57,4 +57,5 @@ def command(
             alone=True,
         ),
     )
+    set_up_logging("text")
     asyncio.run(run_as_filter(opened, status, linger, keys, as_json))

@@ -20,11 +20,22 @@ from precede.core.errors import BadInput, NotYet, Refused
 from precede.runtime.deliveries import Delivered
 from precede.runtime.group import Group
 from precede.runtime.links.keyring import read_keys, read_signed_roster
+from precede.runtime.observe.json_lines import JsonFormatter
 
 _RETRY_S: Final = 0.1
 _REPORT_RETRIES_S: Final = 10.0
 _KEYS_S: Final = 1.0
 _BAD_KEYS_S: Final = 60.0
+
+
+def set_up_logging(form: str) -> None:
+    """Write log lines to standard error: warnings as text, or (`json`) every noteworthy thing as an object."""
+    if form == "json":
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonFormatter())
+        logging.basicConfig(handlers=[handler], level=logging.INFO)
+    else:
+        logging.basicConfig(format="precede node: %(message)s", level=logging.WARNING)
 
 
 async def run_as_filter(
@@ -40,7 +51,6 @@ async def run_as_filter(
     The member stays `linger` seconds more. Prints a status line every `status` seconds, if not 0, prints
     warnings about the group, and follows changes of the key file.
     """
-    logging.basicConfig(format="precede node: %(message)s", level=logging.WARNING)
     async with group:
         work: list[Coroutine[Any, Any, None]] = [
             _broadcast_lines(group, linger),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -9,6 +10,13 @@ import typer
 
 if TYPE_CHECKING:
     from precede.api import Order
+
+
+class LogFormat(Enum):
+    """How `--log-format` writes the lines about a member."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 def command(
@@ -32,6 +40,9 @@ def command(
     store: Annotated[Path | None, typer.Option(help="file that survives restarts")] = None,
     log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
     redact: Annotated[bool, typer.Option("--redact", help="pseudonyms instead of names in the log")] = False,
+    segment: Annotated[float | None, typer.Option(help="seconds between two files of the event log")] = None,
+    metrics: Annotated[str | None, typer.Option(help="HOST:PORT for Prometheus and precede top")] = None,
+    log_format: Annotated[LogFormat, typer.Option(help="lines about this member on stderr")] = LogFormat.TEXT,
     status: Annotated[float, typer.Option(min=0, help="seconds between status lines on stderr")] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="print each message as a JSON object")] = False,
     linger: Annotated[float, typer.Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
@@ -47,9 +58,10 @@ def command(
 
     from precede.api import join
     from precede.cli.field.arguments import read_address, read_any_roster, read_public_key, read_secrets
-    from precede.cli.field.lines import run_as_filter
+    from precede.cli.field.lines import run_as_filter, set_up_logging
     from precede.runtime.links.keyring import read_identity
 
+    set_up_logging(log_format.value)
     joined = join(
         group,
         name,
@@ -63,6 +75,8 @@ def command(
         lan=lan == "auto" if lan in (None, "auto") else read_address(lan, "--lan"),
         log=log,
         redact=redact,
+        segment=segment,
+        metrics=None if metrics is None else read_address(metrics, "--metrics"),
         identity=None if identity is None else read_identity(identity),
         roster=read_any_roster(roster, admin),
         admin=None if admin is None else read_public_key(admin),

@@ -62,6 +62,7 @@ class Admission(ABC):
         self.boot = boot
         self.agreement = agreement
         self.dropped: Counter[str] = Counter()
+        self.handshakes: Counter[str] = Counter()
 
     @abstractmethod
     def connect(self, events: LinkEvents) -> None:
@@ -230,6 +231,7 @@ class SealedAdmission(Admission):
             self.number, self._identity, self.directory, self._group, self._keys, self.boot, self._events
         )
         self.dropped = self._sessions.dropped
+        self.handshakes = self._sessions.handshakes
 
     def rekey(self, keys: tuple[bytes, ...]) -> None:
         self._sessions.rekey(keys)

@@ -23,6 +23,7 @@ from precede.runtime.links.channel import HEADER, Channel, HeldPackets, Queued
 from precede.runtime.links.fragments import HEADER_BYTES, Fragments
 from precede.runtime.links.link_events import LinkEvents
 from precede.runtime.links.neighbour import Neighbour
+from precede.runtime.observe.traffic import Tap
 from precede.runtime.transports.transport import Transport, Where
 
 MOST_PEERS: Final = 1024
@@ -59,6 +60,7 @@ class Links:
         alone: bool = False,
     ) -> None:
         self._transport = transport
+        self.tap = Tap(transport)
         self._admission = admission
         self._room = transport.largest - admission.overhead - max(HEADER.size, 1 + _SENDER_BYTES)
         self._packet = packet
@@ -80,7 +82,7 @@ class Links:
         self.on_frame: Callable[[], None] = lambda: None
         admission.connect(
             LinkEvents(
-                *(transport.send, self._on_ready, self._on_moved, self._on_alive, self._introduce),
+                *(self.tap.send, self._on_ready, self._on_moved, self._on_alive, self._introduce),
                 lambda where: self._send_loose(TERMS + admission.agreement.encoded(), where),
             )
         )
@@ -139,10 +141,10 @@ class Links:
     def _broadcast(self, frame: bytes) -> None:
         """Send a frame to all nodes in range and to all neighbours; `by_hand` to neighbours alone."""
         if not self._by_hand:
-            self._transport.broadcast(frame)
+            self.tap.broadcast(frame)
         for near in self._near.values():
             if self._by_hand or not self._transport.broadcast_reaches(near.where):
-                self._transport.send(frame, near.where)
+                self.tap.send(frame, near.where)
 
     def _hold(self, to: NodeId, queued: Queued) -> int:
         if not self._held.add(to, queued):
@@ -153,7 +155,7 @@ class Links:
     def _transmit(self, node: NodeId, header: bytes, piece: bytes) -> None:
         sealed = self._admission.seal_to(node, header + piece)
         if sealed is not None:
-            self._transport.send(*sealed)
+            self.tap.send(*sealed)
 
     def _introduce(self, where: Where, kind: bytes = INTRODUCE_YOURSELF) -> None:
         introduction = self._admission.own_introduction()
@@ -165,7 +167,7 @@ class Links:
         for piece in self._fragments.cut(data, self._room):
             frame = self._seal_piece(piece)
             if self._admission.may_send(where, len(frame)):
-                self._transport.send(frame, where)
+                self.tap.send(frame, where)
 
     def _pass_introductions(self, node: NodeId, near: Neighbour) -> None:
         """Tell a neighbour about members that it may not know, before it gets messages of them."""
@@ -175,6 +177,7 @@ class Links:
     def frame(self, frame: bytes, where: Where) -> None:
         """Handle a frame that was heard at an address."""
         self.on_frame()
+        self.tap.heard(frame)
         now = time.monotonic()
         arrived = self._admission.frame(frame, where, now)
         if arrived is None or not arrived.data:
@@ -307,7 +310,7 @@ class Links:
         beacon = self._sealed_beacon()
         if self._by_hand:
             for where in self._opened.values():
-                self._transport.send(beacon, where)
+                self.tap.send(beacon, where)
         else:
             self._broadcast(beacon)
         for node, near in list(self._near.items()):
@@ -333,7 +336,7 @@ class Links:
 
     def _greet(self, where: Where) -> None:
         self._admission.trust(where)
-        self._transport.send(self._sealed_beacon(), where)
+        self.tap.send(self._sealed_beacon(), where)
 
     def _sealed_beacon(self) -> bytes:
         return self._admission.seal_to_all(bytes((BEACON,)) + self._admission.beacon())
@@ -352,6 +355,10 @@ class Links:
 
     def neighbours(self) -> list[NodeId]:
         return sorted(self._near)
+
+    @property
+    def handshakes(self) -> Counter[str]:
+        return self._admission.handshakes
 
     def dropped(self) -> dict[str, int]:
         """Count what this member dropped on these links, by reason."""

@@ -73,6 +73,7 @@ class Sessions:
         events: LinkEvents,
     ) -> None:
         self.dropped: Counter[str] = Counter()
+        self.handshakes: Counter[str] = Counter()
         self.boot = boot
         self.paths = Paths()
         self._number = number
@@ -226,6 +227,7 @@ class Sessions:
         head = bytes((MESSAGE_1,)) + attempt.index.to_bytes(4, "big") + _mask(keys, noise[:32], own.id[:4])
         attempt.frame = head + _mac(keys, introduction.id, boot, head + noise) + noise
         self._table.begin(attempt)
+        self.handshakes["begun"] += 1
         self._transmit(attempt.frame, where)
 
     def _message_1(self, frame: bytes, where: Where, now: float) -> None:
@@ -273,6 +275,7 @@ class Sessions:
         session.answer = bytes((MESSAGE_2,)) + indices + handshake.write()
         session.agree(handshake.split())
         self._table.add(session, noise[:32])
+        self.handshakes["answered"] += 1
         self._transmit(session.answer, where)
         return True
 
@@ -309,6 +312,7 @@ class Sessions:
         """Confirm a session: the peer has proven that it holds the key and has this address."""
         session.where = where
         self.paths.prove(where)
+        self.handshakes["confirmed"] += 1
         if self._table.confirm(session):
             self._events.on_ready(session.peer, session.boot, where)
 
@@ -348,6 +352,7 @@ class Sessions:
             return
         if now - attempt.began > GIVE_UP_S:
             self._table.end_attempt(peer)
+            self.handshakes["unanswered"] += 1
             return
         attempt.wait = min(2 * attempt.wait, LAST_RETRY_S)
         attempt.retry_at = now + attempt.wait
