@@ -30,6 +30,7 @@ FOREIGN = {
         "pillow",
         "fonttools",
         "pyzmq",
+        "prometheus_client",
         "AWS_ACCESS_KEY_ID",
         "cp",
         "PrepareSend",
