@@ -1,0 +1,71 @@
+"""`python -m releasing build | check | try`: see `docs/guides/releasing.md`."""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from releasing.build import Built, build, compiler_version, differences
+from releasing.environments import ROOT
+from releasing.interpreters import VERSIONS, find_interpreters
+
+
+def main() -> int:
+    """Run one step of a release."""
+    parser = argparse.ArgumentParser(prog="python -m releasing", description=__doc__)
+    parser.add_argument("step", choices=["build", "check", "try"])
+    parser.add_argument(
+        "--dist", type=Path, default=ROOT / "dist", help="folder of the release (default: dist)"
+    )
+    parser.add_argument("--only", metavar="3.12,3.13", help="versions of Python (default: all that are here)")
+    parser.add_argument("--twice", action="store_true", help="build: a second time, and compare the bytes")
+    parser.add_argument("--write", action="store_true", help="try: put the table into docs/guides/install.md")
+    given = parser.parse_args()
+    interpreters = find_interpreters()
+    wanted = given.only.split(",") if given.only else list(VERSIONS)
+    chosen = {version: path for version, path in interpreters.items() if version in wanted}
+    for version in wanted:
+        print(f"CPython {version}: {chosen.get(version, 'not found here, so not built or tried')}", flush=True)
+    if not chosen:
+        raise SystemExit("none of these versions of CPython is here")
+    if given.step == "build":
+        return build_release(given.dist, chosen, given.twice)
+    if given.step == "check":
+        from releasing.index import check
+
+        return check(given.dist, next(iter(chosen.values())))
+    from releasing.trial import try_release
+
+    return try_release(given.dist, chosen, given.write)
+
+
+def build_release(dist: Path, interpreters: dict[str, Path], twice: bool) -> int:
+    """Build everything, print the files, and with `twice` compare them with a second build."""
+    print(compiler_version())
+    for old in dist.glob("precede-*"):
+        old.unlink()
+    made = build(dist, interpreters)
+    (dist / "SHA256SUMS").write_text("".join(f"{each.digest}  {each.path.name}\n" for each in made))
+    print("\n".join(_described(made)))
+    if not twice:
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = Path(folder) / "first", Path(folder) / "second"
+        first.mkdir()
+        for each in made:
+            (first / each.path.name).write_bytes(each.path.read_bytes())
+        build(second, interpreters)
+        found = differences(first, second)
+    print("\n".join(found) or f"A second build has the same bytes in all {len(made)} files.")
+    return 1 if found else 0
+
+
+def _described(made: list[Built]) -> list[str]:
+    rows = [
+        f"| {each.path.name} | {each.path.stat().st_size / 1e6:.1f} | {each.seconds:.0f} |" for each in made
+    ]
+    return ["", "| file | MB | built in s |", "| --- | --- | --- |", *rows, ""]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
