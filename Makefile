@@ -8,7 +8,7 @@ DEMO_READY := $(VENV)/.ready-demo
 DOCS_READY := $(VENV)/.ready-docs
 export PYTHONHASHSEED ?= random
 
-.PHONY: setup compile plain demo test test-fast test-long bench swarm mutants docs check audit hashes clean
+.PHONY: setup compile plain demo test test-fast test-long bench swarm mutants docs check audit hashes wheels release clean
 
 setup: $(READY)
 
@@ -85,6 +85,17 @@ hashes: $(READY)
 	  --requirement constraints.txt --report out/pip-report.json
 	$(BIN)/python -m benchmarks.hashes out/pip-report.json > out/requirements-hashed.txt
 
+# Source archive, pure wheel, and a compiled wheel for each CPython 3.11 to 3.13 that is here, into dist/.
+wheels:
+	$(PYTHON) -m releasing build
+
+# The same twice, compared byte by byte; checks for the index and the list of parts; every file tried in a clean
+# environment, with the table of docs/guides/install.md. Needs the network, and ten minutes of CPU a version.
+release:
+	$(PYTHON) -m releasing build --twice
+	$(PYTHON) -m releasing check
+	$(PYTHON) -m releasing try
+
 clean:
 	find src -name '*.so' -delete
-	rm -rf $(VENV) $(AUDIT) build dist out lake demo-out
+	rm -rf $(VENV) $(AUDIT) .venv-release build dist out lake demo-out

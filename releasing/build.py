@@ -1,7 +1,7 @@
 """Builds a release: a source archive, a pure wheel, and a compiled wheel for each interpreter.
 
-Everything is built from the source archive, and that from the last commit. The same commit gives the same bytes:
-times are those of the commit, modes and order are fixed, and no path of the machine is compiled in. The
+Everything is built from the source archive, and that from the last commit. The same commit gives the same
+bytes: times are those of the commit, modes and order are fixed, and no path of the machine is compiled in. The
 compiled wheels also depend on the C compiler and on the interpreter; `build` prints both.
 """
 

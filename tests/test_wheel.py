@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+import precede
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("src", "papers", "scenarios", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
@@ -98,3 +101,32 @@ def test_demo_doctor_and_new_work_from_the_wheel_alone(wheel: Path, tmp_path: Pa
         )
         assert done.returncode == 0, done.stderr
         assert expected in done.stdout
+
+
+LINK = re.compile(r"\]\(([^)]+)\)")
+
+
+def description(folder: Path, pyproject: str) -> str:
+    """The long description that setup.py gives a package with this pyproject.toml."""
+    (folder / "src" / "precede").mkdir(parents=True)
+    for name in ("setup.py", "README.md", "src/precede/__init__.py"):
+        shutil.copyfile(ROOT / name, folder / name)
+    (folder / "pyproject.toml").write_text(pyproject, encoding="utf-8")
+    line = [sys.executable, "setup.py", "--quiet", "--long-description"]
+    return subprocess.run(line, cwd=folder, check=True, capture_output=True, text=True, timeout=120).stdout
+
+
+@pytest.mark.slow
+def test_links_of_the_description_lead_to_files_of_the_repository(tmp_path: Path) -> None:
+    own = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    source = "https://example.org/precede"
+    named = description(tmp_path / "named", f'{own}\n[project.urls]\nSource = "{source}"\n')
+    paths = LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    links = LINK.findall(named)
+    assert len(links) == len(paths) > 20
+    for link in links:
+        found = re.fullmatch(rf"{source}/(?:blob|raw)/v{re.escape(precede.__version__)}/(.+)", link)
+        assert found is not None, link
+        assert (ROOT / found[1]).is_file()
+    assert "![" in named
+    assert LINK.findall(description(tmp_path / "unnamed", own)) == []

@@ -8,6 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from precede import cli
+from precede.cli.runs import demo
+
+
+@pytest.mark.slow
+def test_without_spark_the_demo_is_the_small_one_and_says_what_is_missing(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "find_spec", lambda module: None if module == "pyspark" else module)
+    assert cli.main(["demo"]) == 0
+    shown = capsys.readouterr().out
+    assert "violated" in shown
+    assert "pip install 'precede[cli,spark]'" in shown.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+
 
 @pytest.mark.long
 @pytest.mark.spark

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from fractions import Fraction
 from random import Random
 
@@ -266,3 +268,28 @@ def test_tangential_touches_from_all_directions_are_no_contacts():
         dx, dy = -200 * np.sin(angle), 200 * np.cos(angle)
         world.append((k + 1, k * SECOND, cx - dx, cy - dy, (k + 40) * SECOND, cx + dx, cy + dy))
     assert contacts(world, 50) == oracle_contacts(world, 50)
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+import numpy as np
+from precede.traces.kernel import Segments, find_contacts
+columns = np.load(sys.argv[1])
+np.save(sys.argv[2], np.stack(find_contacts(Segments(*columns.values()), 30.0)))
+"""
+
+
+def test_without_numba_the_contacts_are_the_same_and_nothing_overflows(tmp_path):
+    generator = np.random.default_rng(5)
+    node, t0 = np.arange(200) % 40, np.arange(200) // 40 * 10_000_000
+    x, y = generator.uniform(0, 300, 200), generator.uniform(0, 300, 200)
+    far = x + generator.uniform(-40, 40, 200)
+    far[7], x[9] = 9e8, -9e8  # boxes of more cells than 32 bits count
+    segments = Segments(node, t0, x, y, t0 + 10_000_000, far, y + 5.0)
+    np.savez(tmp_path / "segments.npz", *segments)
+    line = [sys.executable, "-W", "error", "-c", WITHOUT_NUMBA]
+    subprocess.run([*line, tmp_path / "segments.npz", tmp_path / "contacts.npy"], check=True, timeout=120)
+    plain = np.load(tmp_path / "contacts.npy")
+    assert plain.shape[1] > 50
+    assert np.array_equal(plain, np.stack(find_contacts(segments, 30.0)))

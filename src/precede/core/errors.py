@@ -9,7 +9,7 @@ EXTRAS: Final[dict[str, str]] = {
     "rich": "cli",
     "numpy": "verify",
     "pyarrow": "verify",
-    "numba": "verify",
+    "numba": "fast",
     "cryptography": "runtime",
     "nacl": "runtime",
     "websockets": "websocket",

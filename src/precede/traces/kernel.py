@@ -18,6 +18,7 @@ The microsecond is decided exactly (`traces.numba_kernel`). An interval depends 
 never on how time was cut: any number of slices, merged, gives the same contacts, bit for bit.
 """
 
+import logging
 from itertools import pairwise
 from typing import Any, Final
 
@@ -26,12 +27,14 @@ import numpy as np
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
 from precede.traces.intervals import Floats, Intervals, Ints, Segments, merge_contacts, no_contacts
-from precede.traces.numba_kernel import jit, sweep
+from precede.traces.numba_kernel import jit, njit, sweep
 
 __all__ = ["Intervals", "Segments", "checked", "cut_time", "find_contacts", "merge_contacts"]
 
 MAX_INSTANT_US: Final = 2**52
 MAX_COORDINATE_M: Final = 1e9
+_MANY_SEGMENTS: Final = 2_000
+_log: Final = logging.getLogger("precede")
 
 
 def find_contacts(
@@ -57,6 +60,10 @@ def find_contacts(
     first, last = int(motions[0, 0]), int(motions[:, 3].max())
     first = first if begin_us is None else max(begin_us, first)
     last = last if end_us is None else min(end_us, last)
+    if njit is None and len(kept) > _MANY_SEGMENTS:
+        _log.warning(
+            "%s segments in plain Python, which is slow: pip install 'precede[fast]'", f"{len(kept):,}"
+        )
     pieces = sweep(node, motions, float(range_m), first, last, _window_width(motions, range_m, last - first))
     a, b, start, end = pieces
     whole = _joined(a, b, start, end, _sorted_by_pair(a, b, int(node.max()) + 1))

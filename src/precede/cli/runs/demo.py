@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import as_file, files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 TRACE: Final = "bus-day"
 RANGE_M: Final = 200.0
+_NEEDED: Final = {"pyspark": "spark", "jinja2": "report", "resvg_py": "report"}
+"""Modules without which the day of buses cannot run, and the extras that have them."""
 EVENTS: Final = 20_000
 """The most events on a run's page; a small number keeps the site small."""
 
@@ -35,15 +38,21 @@ def command(
 
     Four protocols carry messages with three lifetimes over the same day, with three seeds each. Run the command
     again and finished steps are not repeated. Exit code 0: every run keeps the order its protocol promises.
+    Without the extras spark and report, it shows what --small shows.
 
     \b
     Example:
       precede demo
       precede demo --small
     """
-    if small:
-        return max(compare_chats(), compare_worlds())
-    return run_day(out)
+    missing = [extra for module, extra in _NEEDED.items() if find_spec(module) is None]
+    if not (small or missing):
+        return run_day(out)
+    code = max(compare_chats(), compare_worlds())
+    if not small:
+        extras = ",".join(dict.fromkeys(["cli", *missing]))
+        print(f"\nThe whole demo, a day of buses on Spark, needs more: pip install 'precede[{extras}]'")
+    return code
 
 
 def run_day(out: Path) -> int:

@@ -44,7 +44,7 @@ def check_numba_cache(package: Path = PACKAGE) -> Check:
     """Check that what numba compiles can be kept; otherwise each process compiles it again for seconds."""
     if find_spec("numba") is None:
         return Check(
-            "numba cache", "note", "no numba: large logs are verified in plain Python", install_line("verify")
+            "numba cache", "note", "no numba: contacts and large logs take plain Python", install_line("fast")
         )
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     places = [Path(chosen)] if chosen else [package, Path.home() / ".cache"]
