@@ -13,7 +13,7 @@ from precede.core.errors import BadInput
 
 State = Literal["ok", "note", "slow", "wrong"]
 
-DEVELOPMENT: Final = ("all", "bench", "dev")
+DEVELOPMENT: Final = ("all", "bench", "dev", "docs")
 """Extras that `doctor` checks only if they are named: a collection, and tools for work on Precede itself."""
 PACKAGE: Final = Path(precede.__file__).parent
 _NAME: Final = re.compile(r"([\w.-]+)(?:\[([\w,-]+)\])?")
