@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from releasing.build import Built, build, compiler_version, differences
+from releasing.build import Built, build, compiler_version, differences, last_commit
 from releasing.environments import ROOT
 from releasing.interpreters import VERSIONS, find_interpreters
 
@@ -44,7 +44,8 @@ def build_release(dist: Path, interpreters: dict[str, Path], twice: bool) -> int
     print(compiler_version())
     for old in dist.glob("precede-*"):
         old.unlink()
-    made = build(dist, interpreters)
+    commit = last_commit()
+    made = build(dist, interpreters, commit)
     (dist / "SHA256SUMS").write_text("".join(f"{each.digest}  {each.path.name}\n" for each in made))
     print("\n".join(_described(made)))
     if not twice:
@@ -54,7 +55,7 @@ def build_release(dist: Path, interpreters: dict[str, Path], twice: bool) -> int
         first.mkdir()
         for each in made:
             (first / each.path.name).write_bytes(each.path.read_bytes())
-        build(second, interpreters)
+        build(second, interpreters, commit)
         found = differences(first, second)
     print("\n".join(found) or f"A second build has the same bytes in all {len(made)} files.")
     return 1 if found else 0

@@ -36,9 +36,17 @@ class Built(NamedTuple):
         return hashlib.sha256(self.path.read_bytes()).hexdigest()
 
 
-def commit_time() -> str:
-    """Return the time of the commit in seconds, or SOURCE_DATE_EPOCH if it is set."""
-    return os.environ.get("SOURCE_DATE_EPOCH") or run(["git", "log", "-1", "--format=%ct"], ROOT).strip()
+class Commit(NamedTuple):
+    """The commit that a release is built from, and its time in seconds."""
+
+    name: str
+    at: int
+
+
+def last_commit() -> Commit:
+    """Return the commit that is checked out."""
+    name, at = run(["git", "log", "-1", "--format=%H %ct"], ROOT).split()
+    return Commit(name, int(at))
 
 
 def compiler() -> str | None:
@@ -53,16 +61,17 @@ def compiler_version() -> str:
     return run([*name.split(), "--version"], ROOT).splitlines()[0] if name else "no C compiler"
 
 
-def build(out: Path, interpreters: dict[str, Path]) -> list[Built]:
+def build(out: Path, interpreters: dict[str, Path], commit: Commit) -> list[Built]:
     """Build all files of a release into a folder; the compiled wheels only if there is a C compiler."""
     os.umask(0o022)
     out.mkdir(parents=True, exist_ok=True)
     python = _build_environment(*next(iter(interpreters.items())))
-    archive = build_archive(python, out)
-    made = [archive, build_wheel(python, archive.path, out, compiled=False)]
+    archive = build_archive(python, out, commit)
+    made = [archive, build_wheel(python, archive.path, out, commit.at, compiled=False)]
     if compiler():
         for version, interpreter in interpreters.items():
-            made.append(build_wheel(_build_environment(version, interpreter), archive.path, out, compiled=True))
+            builder = _build_environment(version, interpreter)
+            made.append(build_wheel(builder, archive.path, out, commit.at, compiled=True))
             print(f"  {made[-1].path.name}: {made[-1].seconds:.0f} s", file=sys.stderr, flush=True)
     return made
 
@@ -71,19 +80,19 @@ def _build_environment(version: str, interpreter: Path) -> Path:
     return kept_environment(f"build-{version}", interpreter, TO_BUILD, CONSTRAINTS)
 
 
-def build_archive(python: Path, out: Path) -> Built:
-    """Build the source archive from the last commit."""
+def build_archive(python: Path, out: Path, commit: Commit) -> Built:
+    """Build the source archive from a commit."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch) / "source"
-        run(["git", "archive", "--output", f"{scratch}/commit.tar", "HEAD"], ROOT)
+        run(["git", "archive", "--output", f"{scratch}/commit.tar", commit.name], ROOT)
         with tarfile.open(f"{scratch}/commit.tar") as commit:
             commit.extractall(source, filter="data")
         program = f"from setuptools.build_meta import build_sdist; print(build_sdist({scratch!r}))"
-        run([python, "-c", program], source, _environment(compiled=False))
+        run([python, "-c", program], source, _environment(commit.at, compiled=False))
         (made,) = Path(scratch).glob("*.tar.gz")
         target = out / made.name
-        target.write_bytes(normal_archive(made.read_bytes(), int(commit_time())))
+        target.write_bytes(normal_archive(made.read_bytes(), commit.at))
     return Built(target, time.monotonic() - began)
 
 
@@ -106,7 +115,7 @@ def normal_archive(data: bytes, at: int) -> bytes:
     return buffer.getvalue()
 
 
-def build_wheel(python: Path, archive: Path, out: Path, compiled: bool) -> Built:
+def build_wheel(python: Path, archive: Path, out: Path, at: int, compiled: bool) -> Built:
     """Build a wheel from the source archive; a pure one without a C compiler in reach."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
@@ -115,7 +124,7 @@ def build_wheel(python: Path, archive: Path, out: Path, compiled: bool) -> Built
         (source,) = Path(scratch).iterdir()
         folder = Path(scratch) / "wheel"
         folder.mkdir()
-        environment = _environment(compiled, source)
+        environment = _environment(at, compiled, source)
         program = f"from setuptools.build_meta import build_wheel; print(build_wheel({str(folder)!r}))"
         run([python, "-c", program], source, environment)
         (made,) = folder.glob("*.whl")
@@ -126,10 +135,10 @@ def build_wheel(python: Path, archive: Path, out: Path, compiled: bool) -> Built
     return Built(target, time.monotonic() - began)
 
 
-def _environment(compiled: bool, source: Path | None = None) -> dict[str, str]:
+def _environment(at: int, compiled: bool, source: Path | None = None) -> dict[str, str]:
     """Return the variables of a build. A path of this machine in them would be a path in the wheel."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PRECEDE_", "PYTHON"))}
-    kept |= {"SOURCE_DATE_EPOCH": commit_time(), "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
+    kept |= {"SOURCE_DATE_EPOCH": str(at), "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
     if not compiled:
         return kept | {"CC": "no-compiler-for-a-pure-wheel"}
     name = compiler() or "cc"

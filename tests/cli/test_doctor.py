@@ -123,8 +123,8 @@ def test_an_unknown_extra_is_one_line_and_exit_2(capsys):
 @pytest.mark.parametrize(
     ("receipt", "line"),
     [
-        ("pipx_metadata.json", "pipx install --force 'precede[cli,runtime,verify]'"),
-        ("uv-receipt.toml", "uv tool install --force 'precede[cli,runtime,verify]'"),
+        ("pipx_metadata.json", "pipx install --force 'precede[cli,runtime,websocket,verify]'"),
+        ("uv-receipt.toml", "uv tool install --force 'precede[cli,runtime,websocket,verify]'"),
         ("pyvenv.cfg", f"{sys.executable} -m pip install 'precede[verify]'"),
     ],
 )

@@ -27,7 +27,7 @@ import numpy as np
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
 from precede.traces.intervals import Floats, Intervals, Ints, Segments, merge_contacts, no_contacts
-from precede.traces.numba_kernel import jit, njit, sweep
+from precede.traces.numba_kernel import HAS_NUMBA, jit, sweep
 
 __all__ = ["Intervals", "Segments", "checked", "cut_time", "find_contacts", "merge_contacts"]
 
@@ -60,7 +60,7 @@ def find_contacts(
     first, last = int(motions[0, 0]), int(motions[:, 3].max())
     first = first if begin_us is None else max(begin_us, first)
     last = last if end_us is None else min(end_us, last)
-    if njit is None and len(kept) > _MANY_SEGMENTS:
+    if not HAS_NUMBA and len(kept) > _MANY_SEGMENTS:
         _log.warning(
             "%s segments in plain Python, which is slow: pip install 'precede[fast]'", f"{len(kept):,}"
         )

@@ -26,6 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Motion: TypeAlias = tuple[float, float, float, float, float, float]
 """t0, x0, y0, t1, x1, y1 of a segment; whole microseconds are exact in a double."""
 
+HAS_NUMBA: Final = njit is not None
 _STILL_M: Final = 1e-9
 _CELLS_PER_BOX: Final = 64
 _VAIN_TESTS: Final = 4
