@@ -86,8 +86,8 @@ def build_archive(python: Path, out: Path, commit: Commit) -> Built:
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch) / "source"
         run(["git", "archive", "--output", f"{scratch}/commit.tar", commit.name], ROOT)
-        with tarfile.open(f"{scratch}/commit.tar") as commit:
-            commit.extractall(source, filter="data")
+        with tarfile.open(f"{scratch}/commit.tar") as packed:
+            packed.extractall(source, filter="data")
         program = f"from setuptools.build_meta import build_sdist; print(build_sdist({scratch!r}))"
         run([python, "-c", program], source, _environment(commit.at, compiled=False))
         (made,) = Path(scratch).glob("*.tar.gz")

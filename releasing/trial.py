@@ -83,8 +83,8 @@ Install = tuple[str, Callable[[Path, Path], Path]]
 def _by_pip(interpreter: Path, more: dict[str, str]) -> Install:
     def install(file: Path, folder: Path) -> Path:
         python = new_environment(interpreter, folder / "venv")
-        command = [python, "-m", "pip", "install", "--quiet", "--no-cache-dir", f"{file}{EXTRAS}"]
-        run(command, folder, _clean() | more)
+        options = ("--quiet", "--no-cache-dir")
+        run([python, "-m", "pip", "install", *options, f"{file}{EXTRAS}"], folder, _clean() | more)
         return python.parent / "precede"
 
     return "pip", install

@@ -123,13 +123,14 @@ def test_an_unknown_extra_is_one_line_and_exit_2(capsys):
 @pytest.mark.parametrize(
     ("receipt", "line"),
     [
-        ("pipx_metadata.json", "pipx install --force 'precede[cli,runtime,websocket,verify]'"),
-        ("uv-receipt.toml", "uv tool install --force 'precede[cli,runtime,websocket,verify]'"),
+        ("pipx_metadata.json", "pipx install --force 'precede[cli,runtime,verify]'"),
+        ("uv-receipt.toml", "uv tool install --force 'precede[cli,runtime,verify]'"),
         ("pyvenv.cfg", f"{sys.executable} -m pip install 'precede[verify]'"),
     ],
 )
 def test_the_line_fits_the_way_precede_was_installed(versions, monkeypatch, tmp_path, receipt, line):
-    versions["pyarrow"] = None
+    present = {requirement.name for extra in (None, "cli", "runtime") for requirement in needs(extra)}
+    versions.update(dict.fromkeys(versions.keys() - present))
     (tmp_path / receipt).write_text("")
     monkeypatch.setattr(installation, "source_tree", lambda *_: None)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
