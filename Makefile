@@ -8,7 +8,7 @@ DEMO_READY := $(VENV)/.ready-demo
 DOCS_READY := $(VENV)/.ready-docs
 export PYTHONHASHSEED ?= random
 
-.PHONY: setup compile plain demo test test-fast test-long bench swarm mutants docs check audit hashes wheels release clean
+.PHONY: setup javascript compile plain demo test test-fast test-long bench swarm mutants docs check audit hashes wheels release clean
 
 setup: $(READY)
 
@@ -17,6 +17,14 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	$(MAKE) --no-print-directory compile
 	touch $@ $(DEMO_READY) $(DOCS_READY)
+
+# The libraries of the JavaScript package, in the exact versions of its package.json. Without npm its tests are skipped.
+javascript: javascript/node_modules/.ready
+
+javascript/node_modules/.ready: javascript/package.json
+	if command -v npm >/dev/null; \
+	then npm install --prefix javascript --no-audit --no-fund --no-package-lock --ignore-scripts --loglevel=error && touch $@; \
+	else echo "no npm: the JavaScript package is not tested"; fi
 
 # The engine and the busiest protocols as machine code (mypyc), beside their text. Without a C compiler, or after
 # `make plain`, everything runs from the text, at about half the speed.
@@ -52,7 +60,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(READY)
+test: $(READY) javascript
 	$(BIN)/pytest -m "not long" -n 2 --dist loadfile
 
 # Under a minute: protocols, simulator, verifier, measures, structure; no Spark, no browser, no sockets.
@@ -60,7 +68,7 @@ test-fast: $(READY)
 	$(BIN)/pytest -q -m "not long and not spark and not slow" -n 2 tests/test_import_rules.py tests/test_structure.py \
 	  tests/protocols tests/witness tests/measures tests/sim tests/experiments
 
-test-long: $(READY)
+test-long: $(READY) javascript
 	$(BIN)/pytest -n 2 --dist loadfile --timeout 3600
 
 bench: $(READY)
