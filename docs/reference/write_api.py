@@ -27,6 +27,8 @@ SECTIONS = {
         "Group",
         "Order",
         "Delivered",
+        "History",
+        "Retention",
         "Arrival",
         "Waiting",
         "GroupEvent",

@@ -22,10 +22,12 @@ __all__ = [
     "Group",
     "GroupEvent",
     "GroupWarning",
+    "History",
     "MessageId",
     "NotYet",
     "Order",
     "Refused",
+    "Retention",
     "SignedRoster",
     "Simulation",
     "StoreFailed",
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from precede.runtime.deliveries import Arrival, Delivered
     from precede.runtime.evidence.proofs import Equivocation
     from precede.runtime.group import Group
+    from precede.runtime.history.reading import History
+    from precede.runtime.history.retention import Retention
     from precede.runtime.notices import GroupWarning
     from precede.runtime.presence.group_event import GroupEvent
     from precede.runtime.rosters import SignedRoster
@@ -76,6 +80,8 @@ else:
         "precede.runtime.deliveries": ("Arrival", "Delivered"),
         "precede.runtime.evidence.proofs": ("Equivocation",),
         "precede.runtime.group": ("Group",),
+        "precede.runtime.history.reading": ("History",),
+        "precede.runtime.history.retention": ("Retention",),
         "precede.runtime.presence.group_event": ("GroupEvent",),
         "precede.runtime.rosters": ("SignedRoster",),
         "precede.runtime.notices": ("GroupWarning",),

@@ -21,6 +21,7 @@ from precede.protocols import registry
 from precede.protocols.options import written_options
 from precede.runtime.codec import Codec
 from precede.runtime.group import Group
+from precede.runtime.history.retention import Retention
 from precede.runtime.links.keyring import read_keys
 from precede.runtime.names import check_names, check_roster, group_key, node_id
 from precede.runtime.rosters import SignedRoster
@@ -62,6 +63,7 @@ def join(
     peers: Sequence[tuple[str, int]] = (),
     lan: bool | tuple[str, int] = False,
     transport: Transport | None = None,
+    retention: Retention | None = None,
     log: str | Path | None = None,
     redact: bool = False,
     segment: float | None = None,
@@ -83,6 +85,8 @@ def join(
     * `lan`: True finds members on the LAN by multicast, on every interface, over IPv4 and IPv6; or a multicast
       address such as ("239.83.7.1", 4700). `peers`: UDP addresses of some members. `bind`: the UDP address of
       this one; host "" is every interface. A `transport` replaces all three.
+    * `retention`: how many delivered messages are kept for `Group.history`, how large the store and the log may
+      become (`Retention`). Without it, the last 100,000 messages with at most 256 MiB.
     * `log`: a folder for the event log, which `precede verify` reads. `redact` writes pseudonyms into it. With
       `segment` a file is added every so many seconds, so that a running group can be verified.
     * `metrics`: an address such as ("127.0.0.1", 9100) for Prometheus and `precede top`. It asks for no key
@@ -113,6 +117,10 @@ def join(
     settings = _settings(members, keys, store, log, redact, beacon, identity, roster)
     settings = msgspec.structs.replace(settings, **_watched(segment, metrics))
     settings = _with_admin(settings, group, name, roster, admin)
+    if retention is not None:
+        if not isinstance(retention, Retention):
+            raise BadInput(f"retention: expected a precede.Retention, got {retention!r}")
+        settings = msgspec.structs.replace(settings, retention=retention)
     protocol = _protocol_for(order, duration, members, store is not None, chosen.get("founding") == "alone")
     return open_member(protocol, "node", group, name, chosen, transport, settings)
 

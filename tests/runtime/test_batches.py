@@ -41,7 +41,7 @@ def test_broadcasts_of_one_turn_are_one_commit(tmp_path: Path) -> None:
             journal, records, statements = ana.driver.store._journal, [], []
             append = journal.append
             journal.append = lambda data: (records.append(data), append(data))
-            ana.driver.store._database.set_trace_callback(statements.append)
+            ana.driver.store._database._connection.set_trace_callback(statements.append)
             await asyncio.gather(*(ana.broadcast(b"%d" % number) for number in range(10)))
             assert len(records) == 1
             assert ana.status()["untaken"] == 10
@@ -68,7 +68,7 @@ def test_acknowledgements_count_for_their_own_store_only(tmp_path: Path) -> None
     store.close()
     shutil.copyfile(path, copy)
     store = Store(path)
-    place = store.deliver(Message(MessageId(1, 0, 3), b""))
+    place = store.deliver(Message(MessageId(1, 0, 3), b"")).place
     store.commit()
     store.acknowledge(place)
     store.abandon()
@@ -76,7 +76,7 @@ def test_acknowledgements_count_for_their_own_store_only(tmp_path: Path) -> None
     assert again.unacknowledged() == []
     again.close()
     shutil.copyfile(copy, path)
-    assert [message.id.number for _, message in Store(path).unacknowledged()] == [1, 2]
+    assert [message.id.number for _, message, *_ in Store(path).unacknowledged()] == [1, 2]
 
 
 class Counted(UdpTransport):
@@ -154,7 +154,7 @@ def test_a_store_that_was_not_closed_has_its_journal(tmp_path: Path) -> None:
     for number in range(1, 2_001):
         store.persist("last", number)
         store.persist(("held", number), bytes(1_000))
-        place = store.deliver(Message(MessageId(1, 0, number), bytes(100)))
+        place = store.deliver(Message(MessageId(1, 0, number), bytes(100))).place
         store.remember("accepted", number)
         store.log(b"%d" % number)
         store.commit()
@@ -166,6 +166,6 @@ def test_a_store_that_was_not_closed_has_its_journal(tmp_path: Path) -> None:
     saved = again.saved()
     assert saved.pop("last") == again.remembered("accepted", 0) == 2_000
     assert list(saved) == [("held", number) for number in range(1_990, 2_001)]
-    assert [message.id.number for _, message in again.unacknowledged()] == list(range(1_990, 2_001))
+    assert [message.id.number for _, message, *_ in again.unacknowledged()] == list(range(1_990, 2_001))
     assert len(again.logged()) == 2_000
-    assert again.deliver(Message(MessageId(1, 0, 2_001), b"")) == place + 1
+    assert again.deliver(Message(MessageId(1, 0, 2_001), b"")).place == place + 1

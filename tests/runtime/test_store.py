@@ -97,7 +97,7 @@ def test_committed_state_is_read_again(tmp_path: Path) -> None:
     store.persist(("own", 3), {"x": (1, 2)})
     store.persist("gone", 1)
     store.persist("gone", None)
-    place = store.deliver(message(1))
+    place = store.deliver(message(1)).place
     store.deliver(message(2))
     store.commit()
     store.acknowledge(place)
@@ -105,7 +105,7 @@ def test_committed_state_is_read_again(tmp_path: Path) -> None:
     store.close()
     again = Store(tmp_path / "a.db")
     assert again.saved() == {("own", 3): {"x": [1, 2]}}
-    assert [m.id.number for _, m in again.unacknowledged()] == [2]
+    assert [m.id.number for _, m, *_ in again.unacknowledged()] == [2]
     assert again.remembered("accepted", 0) == 7
 
 
@@ -138,7 +138,7 @@ def test_a_journal_cut_at_any_byte_gives_a_committed_state(
         store = Store(crashed_with(crashed, journal, trial), synchronous=False)
         saved = store.saved()
         done = saved.get("done", 0)
-        assert [m.id.number for _, m in store.unacknowledged()] == list(range(1, done + 1))
+        assert [m.id.number for _, m, *_ in store.unacknowledged()] == list(range(1, done + 1))
         assert [key for key in saved if key != "done"] == ([("held", done)] if done else [])
         assert store.remembered("accepted", 0) == done
         assert [rows for _, rows in store.logged()] == [b"row %d" % number for number in range(1, done + 1)]
@@ -157,7 +157,7 @@ def test_a_changed_byte_of_the_journal_ends_it(tmp_path: Path, trial: Path) -> N
         changed[place] ^= 0x10
         store = Store(crashed_with(crashed, bytes(changed), trial), synchronous=False)
         done = store.saved().get("done", 0)
-        assert [m.id.number for _, m in store.unacknowledged()] == list(range(1, done + 1))
+        assert [m.id.number for _, m, *_ in store.unacknowledged()] == list(range(1, done + 1))
         seen.add(done)
         store.close()
     assert len(seen) >= 8
@@ -219,7 +219,7 @@ def alone(path: Path) -> tuple[Driver, list[tuple[int, int]]]:
         rows=KeptRows(str),
     )
     driver.outside = {RADIO: Nowhere(), WIRED: Nowhere()}
-    driver.on_deliver = lambda place, message, above: handed.append((message.id.source, message.id.number))
+    driver.on_deliver = lambda kept, above: handed.append((kept.message.id.source, kept.message.id.number))
     return driver, handed
 
 

@@ -71,7 +71,7 @@ def test_a_store_of_0_1_is_upgraded_and_its_member_goes_on(store: Path) -> None:
 
     asyncio.run(live())
     with sqlite3.connect(store) as database:
-        assert database.execute("SELECT value FROM driver WHERE name = 'format'").fetchone() == (4,)
+        assert database.execute("SELECT value FROM driver WHERE name = 'format'").fetchone() == (5,)
 
 
 def test_an_upgrade_that_lacks_a_name_is_refused_and_changes_nothing(store: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_store_whose_journal_is_a_table_is_read_and_upgraded(tmp_path: Path) -
     for _ in range(2):
         store = Store(path)
         assert store.saved() == {"kept": 3}
-        assert [message for _, message in store.unacknowledged()] == [MESSAGE]
+        assert [message for _, message, *_ in store.unacknowledged()] == [MESSAGE]
         assert store.remembered("accepted", 0) == 7
         assert [rows for _, rows in store.logged()] == [b"row"]
         store.abandon()

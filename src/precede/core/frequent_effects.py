@@ -87,14 +87,19 @@ class Send(Value):
 @final
 @mypyc_attr(acyclic=True)
 class Deliver(Value):
-    """Hand a message to the application, in order. Also holds the parts of its id, for the log."""
+    """Hand a message to the application, in order. Also holds the parts of its id, for the log.
 
-    __slots__ = ("incarnation", "message", "number", "source")
+    `content` is the message with what its source wrote about it, if the protocol gives that: a struct whose
+    first field is the message. The runtime keeps it (`Node.described`).
+    """
+
+    __slots__ = ("content", "incarnation", "message", "number", "source")
     __match_args__ = ("message",)
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: Message, content: object = None) -> None:
         id = message.id
         self.message: Final = message
+        self.content: Final = content
         self.source: Final = id.source
         self.number: Final = id.number
         self.incarnation: Final = id.incarnation

@@ -16,7 +16,7 @@ from mypy_extensions import mypyc_attr
 
 from precede.core.context import Context, Waiting
 from precede.core.effects import NOTHING, Effects, Key, Medium
-from precede.core.identity import NodeId
+from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 
@@ -81,6 +81,16 @@ class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that
     def leave(self, now: Instant) -> Effects:
         """Leave for good, as the application asks. The node may still exchange packets to tell the others."""
         return NOTHING
+
+    def described(
+        self, id: MessageId, content: Sequence[Any]
+    ) -> tuple[Instant | None, tuple[MessageId, ...] | None]:
+        """Read-only: what the source wrote about a delivered message, from the content of its `Deliver` effect.
+
+        `content` has the fields behind the message, as plain data, or is empty. Returns the source's clock at
+        the broadcast and the direct predecessors, each None if the protocol does not carry it.
+        """
+        return None, None
 
     def waiting(self) -> Sequence[Waiting]:
         """Read-only: the messages that were received and cannot be delivered yet."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Protocol, TypeAlias
 from weakref import ref
 
@@ -12,18 +13,30 @@ from msgspec import Struct
 
 from precede.core.errors import Refused, StoreFailed
 from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Instant
 from precede.core.messages import Message
+from precede.core.node import Node
+from precede.runtime.history.kept import Kept
 
 MOST_IN_MEMORY: Final = 1_000
 """How many delivered messages wait in memory if there is a store; the others wait in the store alone."""
 MOST_UNTAKEN: Final = 100_000
 """`broadcast` waits while more delivered messages than this wait for the application."""
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
 ArrivalState: TypeAlias = Literal["waiting", "delivered", "given_up"]
 
 
 class Delivered(Struct, frozen=True):
     """A delivered message: `source` is the sender's name, `number` counts the sender's messages from 1.
+
+    `place` is its place in this member's order of delivery, from 1; `delivered_us` the member's clock at its
+    delivery, in microseconds since 1970 (0 if a version before 0.2 delivered it), `delivered_at` the same as a
+    datetime. `broadcast_us` and `broadcast_at` are the author's clock at the broadcast, as the author wrote it;
+    None in the orders "total" and "multicast", which do not carry it. `predecessors` are the ids of the
+    messages that directly precede it: in "causal" and "delta" those that its author named, in "fifo" the
+    author's message before it, in "none" (). They are None in "total" and "multicast".
 
     `id` identifies the message at every member and after every restart. Members learn each other's names from
     introductions; without keys (`key=None`) only from neighbours and `members=` of `join`, and the name of any
@@ -44,6 +57,46 @@ class Delivered(Struct, frozen=True):
     number: int
     payload: bytes
     id: MessageId
+    place: int = 0
+    delivered_us: Instant = 0
+    broadcast_us: Instant | None = None
+    predecessors: tuple[MessageId, ...] | None = None
+
+    @property
+    def delivered_at(self) -> datetime:
+        """When this member delivered the message, by its own clock."""
+        return _as_datetime(self.delivered_us)
+
+    @property
+    def broadcast_at(self) -> datetime | None:
+        """When the source broadcast the message, by the source's clock; None if the order does not carry it."""
+        return None if self.broadcast_us is None else _as_datetime(self.broadcast_us)
+
+
+def _as_datetime(microseconds: Instant) -> datetime:
+    """Return an instant since 1970 in UTC; the first or last year there is, if a clock reads beyond it."""
+    try:
+        return _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        bound = datetime.max if microseconds > 0 else datetime.min
+        return bound.replace(tzinfo=UTC)
+
+
+class Describer:
+    """Makes `Delivered` values of delivered messages: with names, and what the order knows about them."""
+
+    def __init__(self, name_of: Callable[[NodeId], str], node: Node) -> None:
+        self._name_of = name_of
+        self._node = node
+
+    def __call__(self, kept: Kept) -> Delivered:
+        message = kept.message
+        id = message.id
+        broadcast_us, predecessors = self._node.described(id, kept.content)
+        source = self._name_of(id.source)
+        return Delivered(
+            source, id.number, message.payload, id, kept.place, kept.at, broadcast_us, predecessors
+        )
 
 
 class Arrival(Struct, frozen=True):
@@ -112,7 +165,7 @@ class Outbox(Protocol):
 
     def acknowledge(self, place: int) -> None: ...
 
-    def unacknowledged(self, after: int, most: int) -> list[tuple[int, Message]]: ...
+    def unacknowledged(self, after: int, most: int) -> list[Kept]: ...
 
 
 class DeliveryIterator:
@@ -135,11 +188,11 @@ class Deliveries:
     would acknowledge messages that the first still works on.
     """
 
-    def __init__(self, outbox: Outbox, state: MemberState, name_of: Callable[[NodeId], str]) -> None:
+    def __init__(self, outbox: Outbox, state: MemberState, describe: Callable[[Kept], Delivered]) -> None:
         self._outbox = outbox
         self._state = state
-        self._name_of = name_of
-        self._in_memory: deque[tuple[int, Message]] = deque()
+        self._describe = describe
+        self._in_memory: deque[Kept] = deque()
         self._last_in_memory = 0
         self._in_store_alone = 0
         self._in_hand: int | None = None
@@ -154,13 +207,13 @@ class Deliveries:
     def in_memory(self) -> int:
         return len(self._in_memory)
 
-    def add(self, place: int, message: Message) -> None:
+    def add(self, kept: Kept) -> None:
         """Append a delivered message; beyond `MOST_IN_MEMORY` it is only counted, and read from the store."""
         if self._in_store_alone or (len(self._in_memory) >= MOST_IN_MEMORY and self._outbox.has_store):
             self._in_store_alone += 1
         else:
-            self._in_memory.append((place, message))
-            self._last_in_memory = place
+            self._in_memory.append(kept)
+            self._last_in_memory = kept.place
         if self._requested:
             self._changed.set()
 
@@ -182,9 +235,9 @@ class Deliveries:
                 await self._wait()
             finally:
                 self._requested = False
-        self._in_hand, message = self._in_memory.popleft()
-        id = message.id
-        return Delivered(self._name_of(id.source), id.number, message.payload, id)
+        kept = self._in_memory.popleft()
+        self._in_hand = kept.place
+        return self._describe(kept)
 
     async def _wait(self) -> None:
         """Wait until a message is in memory. Raise StopAsyncIteration after the member has closed."""
@@ -216,7 +269,7 @@ class Deliveries:
         """Bring the next messages from the store into memory."""
         loaded = self._outbox.unacknowledged(self._last_in_memory, min(self._in_store_alone, MOST_IN_MEMORY))
         self._in_memory += loaded
-        self._last_in_memory = loaded[-1][0]
+        self._last_in_memory = loaded[-1].place
         self._in_store_alone -= len(loaded)
 
 

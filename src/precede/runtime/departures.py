@@ -11,7 +11,8 @@ from typing import Protocol
 from precede.core.effects import Key, Medium, Observe, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import MOST_MESSAGES, Message
+from precede.core.messages import MOST_MESSAGES
+from precede.runtime.history.kept import Kept
 
 
 class Outside(Protocol):
@@ -29,7 +30,7 @@ class Departures:
 
     def __init__(self) -> None:
         self._sends: dict[tuple[Medium, NodeId], list[tuple[Send, Instant]]] = {}
-        self._deliveries: list[tuple[int, Message, MessageId | None]] = []
+        self._deliveries: list[tuple[Kept, MessageId | None]] = []
         self._above: MessageId | None = None
 
     def __bool__(self) -> bool:
@@ -56,9 +57,9 @@ class Departures:
                 return
         waiting.append((send, now))
 
-    def deliver(self, place: int, message: Message) -> None:
-        """Add a delivered message; `place` is its place in the outbox."""
-        self._deliveries.append((place, message, self._above))
+    def deliver(self, kept: Kept) -> None:
+        """Add a delivered message."""
+        self._deliveries.append((kept, self._above))
         self._above = None
 
     def observe(self, effect: Observe) -> None:
@@ -74,7 +75,7 @@ class Departures:
     def release(
         self,
         transmit: Callable[[Sequence[tuple[Send, Instant]]], None],
-        hand_over: Callable[[int, Message, MessageId | None], None],
+        hand_over: Callable[[Kept, MessageId | None], None],
     ) -> None:
         """Transmit the packets and hand over the deliveries, now that everything is committed.
 
@@ -86,8 +87,8 @@ class Departures:
             for alone, group in groupby(waiting, key=lambda entry: entry[0].key is not None):
                 for part in ([entry] for entry in group) if alone else [list(group)]:
                     transmit(part)
-        for place, message, above in deliveries:
-            hand_over(place, message, above)
+        for kept, above in deliveries:
+            hand_over(kept, above)
 
     def clear(self) -> None:
         """Forget everything: the node has crashed."""

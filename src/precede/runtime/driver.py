@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
@@ -53,10 +53,11 @@ from precede.runtime.clock import SteadyClock, Timers
 from precede.runtime.codec import Codec
 from precede.runtime.departures import Departures, Outside
 from precede.runtime.emulation.transfers import Transfers
+from precede.runtime.history.kept import Kept
 from precede.runtime.links.inspection import Inspection
 from precede.runtime.no_store import NoStore
 from precede.runtime.observe.traffic import Traffic
-from precede.runtime.reception import Reception
+from precede.runtime.reception import EarlyInputs, Reception
 from precede.runtime.rows import KeptRows
 from precede.runtime.settings import wall_clock
 from precede.runtime.store import Store
@@ -90,7 +91,7 @@ class Driver(EffectHandler):
         self.transfers: Transfers | None = None
         self.rows_logged = 0
         self.peaks = Peaks()
-        self.on_deliver: Callable[[int, Message, MessageId | None], None] = lambda place, message, above: None
+        self.on_deliver: Callable[[Kept, MessageId | None], None] = lambda kept, above: None
         self.on_arrive: Callable[[Message], None] = lambda message: None
         self.on_discard: Callable[[Message, str], None] = lambda message, reason: None
         self.on_failure: Callable[[StoreFailed], None] = lambda error: None
@@ -106,9 +107,7 @@ class Driver(EffectHandler):
         self.node = make_node(self.incarnation)
         self._rows = rows
         self._inputs: deque[Callable[[Instant], Effects]] = deque()
-        self._wires_to_come = wires
-        self._wired: dict[NodeId, None] = {}
-        self._early: list[Callable[[Instant], Effects]] = []
+        self._early = EarlyInputs(wires)
         self._encoded: dict[int, tuple[Packet, bytes]] = {}
         self._departures = Departures()
         self._running = self._scheduled = self._stopped = False
@@ -121,9 +120,10 @@ class Driver(EffectHandler):
             self._rows.node_event(STARTED, self._clock.now())
         self.store.remember("starts", self.store.remembered("starts", 0) + 1)
         place = 0
-        while messages := self.store.unacknowledged(place, _MOST_TOGETHER):
-            for place, message in messages:
-                self.on_deliver(place, message, None)
+        while untaken := self.store.unacknowledged(place, _MOST_TOGETHER):
+            for kept in untaken:
+                self.on_deliver(kept, None)
+            place = untaken[-1].place
         self._input(lambda now: self.node.start(now, self.store.saved()))
         self._drain()
 
@@ -151,21 +151,15 @@ class Driver(EffectHandler):
         receive = partial(self._receive, packet, sender, over, len(data))
         if self._rows is not None:
             self._rows.packet(PACKET_RECEIVED, now, packet, sender, over, len(data))
-        if self._wires_to_come:
-            self._early.append(receive)
-        elif not self.hold(packet, partial(self._input, receive)):
+        if not self._early.keeps(receive) and not self.hold(packet, partial(self._input, receive)):
             self._input(receive)
 
     def link_up(self, peer: NodeId, over: Medium = RADIO) -> None:
         """Tell the node that a neighbour can be reached; the last wired one releases packets that waited."""
         self._input(lambda now: self._link(True, peer, now, over))
-        if over == WIRED and self._wires_to_come and peer not in self._wired:
-            self._wired[peer] = None
-            self._wires_to_come -= 1
-            if not self._wires_to_come:
-                early, self._early = self._early, []
-                for receive in early:
-                    self._input(receive)
+        if over == WIRED:
+            for receive in self._early.heard(peer):
+                self._input(receive)
 
     def link_down(self, peer: NodeId, over: Medium = RADIO) -> None:
         self._input(lambda now: self._link(False, peer, now, over))
@@ -192,23 +186,26 @@ class Driver(EffectHandler):
     def acknowledge(self, place: int) -> None:
         """Record that the application has processed a delivered message and all before it."""
         if not self._stopped:
-            try:
+            with self.failing():
                 self.store.acknowledge(place)
-            except StoreFailed as error:
-                self.fail(error)
-                raise
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Crash the node if the store fails inside the block."""
+        try:
+            yield
+        except StoreFailed as error:
+            self.fail(error)
+            raise
 
     @property
     def has_store(self) -> bool:
         return isinstance(self.store, Store)
 
-    def unacknowledged(self, after: int, most: int) -> list[tuple[int, Message]]:
+    def unacknowledged(self, after: int, most: int) -> list[Kept]:
         """Return at most `most` of the delivered messages in the store, those after position `after`."""
-        try:
+        with self.failing():
             return self.store.unacknowledged(after, most)
-        except StoreFailed as error:
-            self.fail(error)
-            raise
 
     def stop(self) -> None:
         """Stop the node in good order: everything is committed, and no further input is accepted."""
@@ -258,16 +255,14 @@ class Driver(EffectHandler):
             return
         self._running = True
         try:
-            while self._inputs or self._departures:
-                self._run_inputs(_MOST_TOGETHER)
-                self.peaks.note(self.node.sizes())
+            with self.failing():
+                while self._inputs or self._departures:
+                    self._run_inputs(_MOST_TOGETHER)
+                    self.peaks.note(self.node.sizes())
+                    self._commit()
+                    self._departures.release(self._transmit, self.on_deliver)
+                    self._encoded.clear()
                 self._commit()
-                self._departures.release(self._transmit, self.on_deliver)
-                self._encoded.clear()
-            self._commit()
-        except StoreFailed as error:
-            self.fail(error)
-            raise
         finally:
             self._running = False
 
@@ -351,7 +346,7 @@ class Driver(EffectHandler):
         message = effect.message
         if self.inspection is not None:
             self.inspection.delivered(message.id)
-        self._departures.deliver(self.store.deliver(message), message)
+        self._departures.deliver(self.store.deliver(message, now, effect.content))
         if self._rows is not None:
             self._rows.message(DELIVERED, now, message.id)
 

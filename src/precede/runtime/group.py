@@ -23,10 +23,13 @@ from precede.runtime.deliveries import (
     Delivered,
     Deliveries,
     DeliveryIterator,
+    Describer,
     MemberState,
 )
 from precede.runtime.driver import Driver
 from precede.runtime.flow.sending import Sending
+from precede.runtime.history.face import HistoryFace
+from precede.runtime.history.kept import Kept
 from precede.runtime.links.inspection import Inspection
 from precede.runtime.links.neighbours import Links
 from precede.runtime.membership import Membership
@@ -35,7 +38,7 @@ from precede.runtime.notices import Notices
 from precede.runtime.observe.watch import Watch
 from precede.runtime.presence.group_event import GroupEvent
 from precede.runtime.presence.presence import Presence
-from precede.runtime.rosters import SignedRoster
+from precede.runtime.presence.roster_face import RosterFace
 from precede.runtime.rows import KeptRows, SegmentWriter
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.store import Store
@@ -47,7 +50,7 @@ FAREWELL: Final = b"\xff"
 """A packet of one byte, which is no packet of any protocol: the sender leaves the group for good."""
 
 
-class Group:
+class Group(HistoryFace, RosterFace):
     """One member of a group, made by `precede.join`. Use it with `async with`.
 
     Iterating over it takes the delivered messages in order. Requesting the next message acknowledges the
@@ -105,7 +108,8 @@ class Group:
             self._transports.append(settings.wired)
             self._all_links.append(self._make_links(settings.wired, {"patient": True}, WIRED))
         self._driver.outside = {RADIO: self._links, WIRED: self._all_links[-1]}
-        self._deliveries = Deliveries(self._driver, self._state, self._names.name_of)
+        self._describe = Describer(self._names.name_of, self._driver.node)
+        self._deliveries = Deliveries(self._driver, self._state, self._describe)
         self._sending = Sending(self._state, self._all_links, self._deliveries)
         self._arrivals = ArrivalFeed(self._state, self._names.name_of)
         self._ticking = Ticking(
@@ -322,19 +326,6 @@ class Group:
             raise Refused(f"{self.name}: this transport has no host and port")
         return str(address[0]), int(address[1])
 
-    def rekey(self, *group_secrets: bytes) -> None:
-        """Replace the group's secrets while running: the first encrypts from now on, any of them decrypts."""
-        self._membership.rekey(group_secrets)
-
-    def update_roster(self, roster: SignedRoster) -> None:
-        """Put a newer roster into force, which the administrator has signed (`admin=` of `join`).
-
-        Sessions with members that it lacks end at once, and later messages that they sign are refused. Raises
-        BadInput for a roster that is not newer, not signed by the administrator, or without this member.
-        """
-        for name in self._membership.update(roster, self._all_links, self._driver.store):
-            self._presence.left(self._names.id_of(name), "the new roster lacks it")
-
     @property
     def links(self) -> Links:
         """The links; internal, for emulations."""
@@ -362,9 +353,9 @@ class Group:
         self._arrivals.end()
         self._presence.end()
 
-    def _on_deliver(self, place: int, message: Message, above: MessageId | None) -> None:
-        self._deliveries.add(place, message)
-        self._arrivals.publish(message, "delivered", above=above)
+    def _on_deliver(self, kept: Kept, above: MessageId | None) -> None:
+        self._deliveries.add(kept)
+        self._arrivals.publish(kept.message, "delivered", above=above)
 
     def _on_arrive(self, message: Message) -> None:
         if self._arrivals.has_listeners:

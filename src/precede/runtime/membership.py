@@ -57,9 +57,14 @@ class Membership:
         """Open the member's store and bind it to the member. Raise BadInput for an outdated roster."""
         settings = self._settings
         if settings.store is None:
-            return NoStore(settings.incarnation)
+            return NoStore(settings.incarnation, settings.retention)
         first = self._new_incarnation() if settings.renewable else max(settings.enrolled, self._after_retired())
-        store = Store(settings.store, synchronous=settings.synchronous, incarnation=first)
+        store = Store(
+            settings.store,
+            synchronous=settings.synchronous,
+            incarnation=first,
+            retention=settings.retention,
+        )
         store.claim({"group": self._group, "member": self._name, "protocol": settings.protocol})
         latest = store.remembered(_EPOCH, 0)
         if settings.admin is not None and self._epoch < latest:

@@ -6,6 +6,7 @@ node's `receive`, the node goes on: an exception drops that packet, is counted (
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from precede.core.effects import NOTHING, Effects, Medium
@@ -81,3 +82,33 @@ class Reception:
                 fields = {"event": "raised", "cause": packet.kind}
                 _log.exception("a packet %s from node %d was dropped", packet.kind, sender, extra=fields)
             return NOTHING
+
+
+class EarlyInputs:
+    """Keeps packets that arrive before `wires` wired neighbours were heard."""
+
+    def __init__(self, wires: int) -> None:
+        self._to_come = wires
+        self._heard: dict[NodeId, None] = {}
+        self._kept: list[Callable[[Instant], Effects]] = []
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keeps(self, receive: Callable[[Instant], Effects]) -> bool:
+        """Keep an input and return True, unless all neighbours were heard."""
+        if self._to_come:
+            self._kept.append(receive)
+        return self._to_come > 0
+
+    def heard(self, peer: NodeId) -> Sequence[Callable[[Instant], Effects]]:
+        """Note a wired neighbour. After the last one, return the inputs that were kept."""
+        if not self._to_come or peer in self._heard:
+            return ()
+        self._heard[peer] = None
+        self._to_come -= 1
+        kept = self._kept
+        if self._to_come:
+            return ()
+        self._kept = []
+        return kept

@@ -14,6 +14,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, Duration, Instant, parse_duration
 from precede.core.node import AfterCopy
 from precede.runtime.emulation.transfers import Transfers
+from precede.runtime.history.retention import Retention
 from precede.runtime.rosters import RetiredKey
 from precede.runtime.transports.transport import Transport
 
@@ -77,6 +78,9 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
     """Wait for the disk at each commit, so that a commit survives a power failure."""
     incarnation: int | None = None
     """The incarnation of a node without a store; drawn at random if None."""
+
+    retention: Retention = Retention()
+    """How much of what this member has delivered and logged is kept."""
 
     log: Path | None = None
     """The folder of the event log."""

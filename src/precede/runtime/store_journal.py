@@ -21,6 +21,7 @@ from zlib import crc32
 from msgspec import Struct, field
 
 from precede.files.private import make_private
+from precede.runtime.history.table import Extra
 
 Links: TypeAlias = dict[tuple[int, int], tuple[bytes, bytes]]
 """Trailer (nonce and previous hash) and own hash of own messages, by incarnation and number."""
@@ -30,8 +31,8 @@ _flush: Final = getattr(os, "fdatasync", os.fsync)
 
 
 class Changes(Struct, array_like=True):
-    """Values by key (None: deleted), delivered messages by position, the driver's numbers, rows of the log, and
-    links of own messages. Keys, values and messages are encoded.
+    """Values by key (None: deleted), delivered messages by place, the driver's numbers, rows of the log, links
+    of own messages; time, source and content of the delivered ones. Keys, values and messages are encoded.
     """
 
     values: dict[bytes, bytes | None] = field(default_factory=dict)
@@ -39,6 +40,7 @@ class Changes(Struct, array_like=True):
     numbers: dict[str, int] = field(default_factory=dict)
     rows: list[bytes] = field(default_factory=list)
     links: Links = field(default_factory=dict)
+    extras: dict[int, Extra] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.values or self.delivered or self.numbers or self.rows or self.links)
@@ -50,6 +52,7 @@ class Changes(Struct, array_like=True):
         self.numbers |= later.numbers
         self.rows += later.rows
         self.links |= later.links
+        self.extras |= later.extras
 
     def clear(self) -> None:
         self.values.clear()
@@ -57,6 +60,7 @@ class Changes(Struct, array_like=True):
         self.numbers.clear()
         self.rows.clear()
         self.links.clear()
+        self.extras.clear()
 
 
 class StoreJournal:
@@ -87,6 +91,12 @@ class StoreJournal:
             records.append(data)
             self.size = begin + length
         return records
+
+    @property
+    def file_bytes(self) -> int:
+        """The size of the file, which does not shrink."""
+        assert self._file is not None
+        return os.fstat(self._file).st_size
 
     def begin(self, mark: int) -> None:
         """Forget all records: the tables have their changes, and this mark."""

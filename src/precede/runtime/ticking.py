@@ -7,6 +7,7 @@ from typing import Final
 from precede.core.errors import StoreFailed
 from precede.runtime.deliveries import MemberState
 from precede.runtime.driver import Driver
+from precede.runtime.history.upkeep import Upkeep
 from precede.runtime.links.neighbours import Links
 from precede.runtime.notices import Notices
 from precede.runtime.rows import SegmentWriter
@@ -40,6 +41,7 @@ class Ticking:
         self._notices = notices
         self._beacons = 0
         self._heard_somebody = settings.by_hand  # then links are opened by the program
+        self._upkeep = Upkeep(driver.store, settings.retention, settings.log, notices, settings.clock)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -61,6 +63,7 @@ class Ticking:
             if self._segments is not None and self._segment_is_due(self._segments):
                 self._driver.rows_logged = 0
                 self._try_to_write(self._segments)
+            self._keep_house()
             await asyncio.sleep(self._settings.beacon)
 
     async def _tick_sessions(self) -> None:
@@ -77,6 +80,14 @@ class Ticking:
         self._heard_somebody = any(links.neighbours() for links in self._links)
         if not self._heard_somebody and self._beacons == _SILENT_BEACONS and not len(self._notices):
             self._notices.give("nobody_heard", self._transport.why_silent())
+
+    def _keep_house(self) -> None:
+        try:
+            self._upkeep.run()
+        except StoreFailed as error:
+            self._driver.fail(error)
+        except OSError:
+            self._driver.dropped["log_kept"] += 1  # a file of the event log could not be deleted now
 
     def _segment_is_due(self, segments: SegmentWriter) -> bool:
         if segments.time_is_due():

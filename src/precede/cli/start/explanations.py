@@ -116,7 +116,8 @@ FAMILIES: Final = (
     Explanation(
         "E017",
         "a member cannot start as it is set up",
-        "api runtime.membership runtime.rows runtime.settings runtime.transports runtime.programs cli.field",
+        "api runtime.history runtime.membership runtime.rows runtime.settings runtime.transports "
+        "runtime.programs cli.field",
         "An address is in use or not of this machine, a folder cannot be written, or the order "
         "lacks what it needs.",
         "End the other process or choose another port. delta needs a lifetime; multicast and total "
@@ -280,6 +281,14 @@ WARNINGS: Final = (
         r"unknown_author",
         "Members learn names from introductions, which neighbours pass on. This one did not come in time.",
         "It shows the name when it comes. Name the members in `members=` of `join` if they rarely meet.",
+    ),
+    Explanation(
+        "E068",
+        "a store is larger than its quota",
+        r"store_over_quota",
+        "`Retention(disk=...)` evicts history only. What the protocol itself needs, and messages that the "
+        "application has not taken, take more than the quota.",
+        "Take the delivered messages, or allow the store more bytes (docs/guides/history.md).",
     ),
 )
 

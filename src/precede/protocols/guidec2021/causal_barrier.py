@@ -12,7 +12,7 @@ barriers (E11).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
 
@@ -117,7 +117,9 @@ class CausalBarrier(Ordering):
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         for envelope in envelopes:
-            self._take(envelope, stream_of(envelope.message.id), Deliver(envelope.message), now, effects)
+            self._take(
+                envelope, stream_of(envelope.message.id), Deliver(envelope.message, envelope), now, effects
+            )
 
     def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
         for parsed in batch.contents:
@@ -193,7 +195,7 @@ class CausalBarrier(Ordering):
                     effects.append(Discard(message, "duplicate"))
                 else:
                     settled += self._settled(stream, number)
-                    self._deliver(pending.envelope, stream, Deliver(message), effects)
+                    self._deliver(pending.envelope, stream, Deliver(message, pending.envelope), effects)
                 self._held.release(message.id, effects)
 
     def _lacks(self, pending: Pending) -> bool:
@@ -210,6 +212,9 @@ class CausalBarrier(Ordering):
         if self._own.is_own(id):
             return id.number <= self._own.number
         return id.number <= self._delivered.get(stream_of(id), 0) or id in self._pending
+
+    def predecessors(self, id: MessageId, stamp: Any) -> tuple[MessageId, ...]:
+        return tuple(id_in(stream, number) for stream, number in stamp)
 
     def unfinished(self) -> Sequence[Envelope]:
         return self._own.unfinished()

@@ -269,6 +269,9 @@ class DeltaCausal(Ordering):
         top = self._past.tops.get(stream_of(id))
         return top is not None and id.number <= top.number
 
+    def predecessors(self, id: MessageId, stamp: Any) -> tuple[MessageId, ...]:
+        return tuple(id_in(stream, number) for stream, number, *_ in stamp)
+
     def knows(self, id: MessageId) -> bool:
         if self._own.is_own(id):
             return id.number <= self._own.number

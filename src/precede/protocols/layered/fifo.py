@@ -1,7 +1,7 @@
 """`fifo`: an ordering that delivers each source's messages in the order in which it broadcast them."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from precede.core.effects import Deliver, Effect, Effects, Persist
 from precede.core.identity import MessageId, NodeId
@@ -66,7 +66,7 @@ class Fifo(Ordering):
         self._delivered[id.source, id.incarnation] = id.number
         if self._durable:
             effects.append(Persist(("done", id.source, id.incarnation), id.number))
-        effects.append(Deliver(envelope.message))
+        effects.append(Deliver(envelope.message, envelope))
 
     def _wake(self, id: MessageId, effects: list[Effect]) -> None:
         """Deliver the messages that follow a delivered one in its stream without a gap."""
@@ -77,6 +77,11 @@ class Fifo(Ordering):
                 return
             self._deliver(successor[0], effects)
             self._held.release(id, effects)
+
+    def predecessors(self, id: MessageId, stamp: Any) -> tuple[MessageId, ...]:
+        if id.number == 1:
+            return ()
+        return (MessageId(id.source, id.incarnation, id.number - 1),)
 
     def knows(self, id: MessageId) -> bool:
         if self._own.is_own(id):

@@ -125,7 +125,7 @@ class HashDag(Ordering):
         saved = self._enter(envelope, digest)
         if self._durable:
             effects.append(saved)
-        effects.append(Deliver(envelope.message))
+        effects.append(Deliver(envelope.message, envelope))
         self._held.release(envelope.message.id, effects)
 
     def _wake(self, digest: Digest, effects: list[Effect]) -> None:

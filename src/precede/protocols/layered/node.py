@@ -7,12 +7,13 @@ implements `Node` directly and does not use this package.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mypy_extensions import mypyc_attr
 
 from precede.core.effects import Effect, Effects, Key, Medium
 from precede.core.errors import Refused
-from precede.core.identity import NodeId
+from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Node, Saved, Waiting
@@ -71,6 +72,14 @@ class LayeredNode(Node):
         effects: list[Effect] = []
         self.ordering.timer(key, now, effects)
         return effects
+
+    def described(
+        self, id: MessageId, content: Sequence[Any]
+    ) -> tuple[Instant | None, tuple[MessageId, ...] | None]:
+        if not content:
+            return None, None
+        stamp, *_, born = content  # the fields of an `Envelope` behind its message
+        return born or None, self.ordering.predecessors(id, stamp)
 
     def waiting(self) -> Sequence[Waiting]:
         return self.ordering.waiting()

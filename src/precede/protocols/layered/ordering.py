@@ -61,6 +61,10 @@ class Ordering(ABC):
     def dropped(self, envelope: Envelope, now: Instant, effects: list[Effect]) -> None:
         """Called when the dissemination removes a message that expired or was evicted."""
 
+    def predecessors(self, id: MessageId, stamp: Any) -> tuple[MessageId, ...] | None:
+        """Read-only: the messages that directly precede one with this stamp, as plain data; None if unknown."""
+        return None
+
     def unfinished(self) -> Sequence[Envelope]:
         """Return own messages that a crash may have kept from being sent. Called once, after `start`."""
         return ()

@@ -42,12 +42,12 @@ class OwnMessages:
         self.number = id.number
         accepted = Accept(envelope.message, envelope.destinations, envelope.deadline, envelope)
         if not self._durable:
-            return [accepted, Deliver(envelope.message)]
+            return [accepted, Deliver(envelope.message, envelope)]
         return [
             Persist(own_key(id), envelope),
             accepted,
             Persist(delivered_key(id.incarnation), id.number),
-            Deliver(envelope.message),
+            Deliver(envelope.message, envelope),
         ]
 
     def is_own(self, id: MessageId) -> bool:
@@ -71,7 +71,7 @@ class OwnMessages:
                 delivered[id.incarnation] = id.number  # an expired message uses its number up too
                 effects.append(Persist(delivered_key(id.incarnation), id.number))
                 if alive:
-                    effects.append(Deliver(envelope.message))
+                    effects.append(Deliver(envelope.message, envelope))
         self.number = delivered.pop(self.incarnation, 0)
         self.earlier = {(self.node, incarnation): number for incarnation, number in delivered.items()}
         self.kept = kept

@@ -80,7 +80,7 @@ class ParsedEnvelope:
         self._name: MessageName | None = None
         self.stamp: Any = envelope.stamp
         self.barrier: list[MessageName] | None = None
-        self.deliver = Deliver(message)
+        self.deliver = Deliver(message, envelope)
         self.payload_bytes: int = len(message.payload)
         self.control_bytes: int = envelope.control_bytes
         self.control_entries: int = envelope.control_entries

@@ -23,9 +23,9 @@ def stream_of(id: MessageId) -> Stream:
 
 
 def id_in(stream: Stream, number: int) -> MessageId:
-    if isinstance(stream, tuple):
-        return MessageId(stream[0], stream[1], number)
-    return MessageId(stream, 0, number)
+    if isinstance(stream, int):
+        return MessageId(stream, 0, number)
+    return MessageId(stream[0], stream[1], number)
 
 
 def top_key(stream: Stream) -> tuple[str | int, ...]:

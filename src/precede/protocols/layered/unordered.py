@@ -1,7 +1,7 @@
 """`unordered`: an ordering that delivers each message once, on arrival, as most mesh networks do today."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from precede.core.effects import Deliver, Effect, Effects, Persist
 from precede.core.errors import Refused
@@ -74,7 +74,7 @@ class Unordered(Ordering):
             if self._durable:
                 stream = (id.source, id.incarnation)
                 effects.append(Persist(("done", *stream), [self._prefix[stream], *self._beyond[stream]]))
-            effects.append(Deliver(envelope.message))
+            effects.append(Deliver(envelope.message, envelope))
 
     def _remember(self, id: MessageId) -> None:
         """Record a delivery: extend the contiguous prefix of its stream, or note the number as beyond it."""
@@ -93,6 +93,9 @@ class Unordered(Ordering):
             prefix += 1
             del beyond[prefix]
         self._prefix[stream] = prefix
+
+    def predecessors(self, id: MessageId, stamp: Any) -> tuple[MessageId, ...]:
+        return ()
 
     def knows(self, id: MessageId) -> bool:
         if self._own.is_own(id):

@@ -106,7 +106,7 @@ class VectorClock(Ordering):
         self._delivered[id.source] = id.number
         if self._durable:
             effects.append(Persist(("done", id.source), id.number))
-        effects.append(Deliver(envelope.message))
+        effects.append(Deliver(envelope.message, envelope))
 
     def _wake(self, id: MessageId, effects: list[Effect]) -> None:
         """Deliver the messages that waited for this one, or file them under the next message they lack."""

@@ -108,7 +108,7 @@ class Rule(Ordering):
     def show(self, envelope: Envelope, number: int, effects: list[Effect]) -> None:
         """Show a received message."""
         effects += self._placed(envelope.message.id, number)
-        effects.append(Deliver(envelope.message))
+        effects.append(Deliver(envelope.message, envelope))
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         for envelope in envelopes:

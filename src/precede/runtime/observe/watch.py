@@ -14,6 +14,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration
 from precede.core.messages import Message
 from precede.runtime.driver import Driver
+from precede.runtime.history.kept import Kept
 from precede.runtime.links.neighbours import Links
 from precede.runtime.names import MemberNames
 from precede.runtime.observe.endpoint import Answer, Endpoint
@@ -58,11 +59,12 @@ class Watch:
         """Hear of deliveries, given-up messages and a failed store before the application does."""
         deliver, discard, fail = driver.on_deliver, driver.on_discard, driver.on_failure
 
-        def on_deliver(place: int, message: Message, above: MessageId | None) -> None:
+        def on_deliver(kept: Kept, above: MessageId | None) -> None:
+            message = kept.message
             self.readings.delivered(message)
             if self._telemetry is not None:
                 self._telemetry.delivered(message, self._names.name_of(message.id.source))
-            deliver(place, message, above)
+            deliver(kept, above)
 
         def on_discard(message: Message, reason: str) -> None:
             self._given_up(message, reason)
