@@ -68,10 +68,13 @@ async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 class Taken:
-    """The messages that a Python member's application has taken, `(author, text)` in order."""
+    """The messages that a Python member's application has taken, `(author, text)` in order.
 
-    def __init__(self, group: precede.Group) -> None:
-        self.messages: list[tuple[str, str]] = []
+    After a restart, `earlier` are those that it took before.
+    """
+
+    def __init__(self, group: precede.Group, earlier: Taken | None = None) -> None:
+        self.messages: list[tuple[str, str]] = [] if earlier is None else earlier.messages
         self._task = asyncio.create_task(self._take(group))
 
     async def _take(self, group: precede.Group) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -24,21 +25,44 @@ def free_ports(count: int) -> list[str]:
 
 
 def test_two_terminals_chat(tmp_path: Path) -> None:
+    """Two members of an invitation talk; after a restart the chat begins with its history."""
     here, there = free_ports(2)
-    chat = (str(ROOT / "examples" / "chat.py"),)
+    chat = (str(ROOT / "examples" / "chat" / "chat.py"),)
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, *chat, "invite", "picnic", "ana", "ben"]
+    made = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert made.stdout.splitlines()[:2] == ["made picnic/ana.json", "made picnic/ben.json"]
+    assert (tmp_path / "picnic" / "ana.json").stat().st_mode & 0o777 == 0o600
+
+    def arguments(name: str, own: str, other: str) -> tuple[str, ...]:
+        listen = ("--listen", f"127.0.0.1:{own}", "--peer", f"127.0.0.1:{other}", "--no-lan")
+        return ("run", f"picnic/{name}.json", *listen)
+
+    def said(line: str) -> str:
+        return re.sub(r"^\d\d:\d\d ", "", line)
+
     with (
-        running("ana", here, there, program=chat, cwd=tmp_path, env=env) as ana,
-        running("ben", there, here, program=chat, cwd=tmp_path, env=env) as ben,
+        running(*arguments("ana", here, there), program=chat, cwd=tmp_path, env=env) as ana,
+        running(*arguments("ben", there, here), program=chat, cwd=tmp_path, env=env) as ben,
     ):
+        assert ana.line().startswith("You are ana in picnic.")
+        assert ben.line().startswith("You are ben in picnic.")
+        assert ana.line() == "      ben is here"
+        assert ben.line() == "      ana is here"
         ana.say("dinner?")
-        assert ben.line() == "ana: dinner?"
-        ben.say("yes")
+        assert said(ben.line()) == "ana: dinner?"
+        ben.say("yes \x1b[2J")
+        talk = ["ana: dinner?", "ben: yes \N{REPLACEMENT CHARACTER}[2J"]
+        assert said(ben.line()) == talk[1]
+        assert [said(line) for line in ana.lines(2)] == talk
         ben.close_input()
-        assert ben.line() == "ben: yes"
-        assert ana.lines(2) == ["ana: dinner?", "ben: yes"]
+        assert ben.ended() == 0
         ana.close_input()
-        assert (ana.ended(), ben.ended()) == (0, 0)
+        assert ana.ended() == 0
+    with running(*arguments("ben", there, here), program=chat, cwd=tmp_path, env=env) as ben:
+        assert [said(line) for line in ben.lines(3)][1:] == talk
+        ben.close_input()
+        assert ben.ended() == 0
 
 
 def printed_by(example: str) -> list[str]:
