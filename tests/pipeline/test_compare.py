@@ -24,7 +24,7 @@ POINTS = [
     ("old", {"age": "20h"}, 38.0),
     ("old", {"age": "90min"}, 37.0),
 ]
-OFF = {1: -0.5, 2: 0.5}
+OFF = {1: -1e-5, 2: 1e-5}
 """Two runs of each point, and how far each is from the mean."""
 
 CLAIMS = {
@@ -34,22 +34,22 @@ CLAIMS = {
         "not reproduced",
         1,
     ),
-    "between": ('kind = "between"\nlow = 10\nhigh = 40', "reproduced", 9),
-    "between-close": ('kind = "between"\nlow = 11\nhigh = 40\nslack = 1.0', "close", 9),
-    "between-not": ('kind = "between"\nlow = 12\nhigh = 40\nslack = 1.0', "not reproduced", 9),
-    "between-better": (
-        'kind = "between"\nlow = 12\nhigh = 41\nsmaller_is_better = true',
-        "better than published",
-        9,
+    "between": ('kind = "between"\nlow = 9.9\nhigh = 40.1', "reproduced", 9),
+    "between-close": ('kind = "between"\nlow = 10.9\nhigh = 40.1\nslack = 1.0', "close", 9),
+    "between-not": ('kind = "between"\nlow = 12\nhigh = 40.1\nslack = 1.0', "not reproduced", 9),
+    "about-open": (
+        'kind = "about"\nvalue = 40.0\ntolerance = 1e-6\nwhere = { protocol = "plain" }',
+        "open",
+        1,
     ),
-    "at-most": ('kind = "at_most"\nvalue = 30\nwhere = { protocol = "delta" }', "reproduced", 5),
+    "at-most": ('kind = "at_most"\nvalue = 30.1\nwhere = { protocol = "delta" }', "reproduced", 5),
     "at-most-not": ('kind = "at_most"\nvalue = 29\nwhere = { protocol = "delta" }', "not reproduced", 5),
     "at-least": (
-        'kind = "at_least"\nvalue = 40\nwhere = { protocol = "plain" }\nexperiment = "s"',
+        'kind = "at_least"\nvalue = 39.9\nwhere = { protocol = "plain" }\nexperiment = "s"',
         "reproduced",
         1,
     ),
-    "where": ('kind = "at_most"\nvalue = 15\nwhere = { lifetime = "20min", n = 1 }', "reproduced", 1),
+    "where": ('kind = "at_most"\nvalue = 15.1\nwhere = { lifetime = "20min", n = 1 }', "reproduced", 1),
     "rises": ('kind = "rises"\nalong = "n"\nwhere = { lifetime = "5min" }', "reproduced", 3),
     "rises-close": (
         'kind = "rises"\nalong = "n"\nwhere = { protocol = "delta" }\nslack_relative = 0.02',

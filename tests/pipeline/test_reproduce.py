@@ -7,30 +7,31 @@ import subprocess
 import sys
 import time
 
+import msgspec
 import pytest
 
 from precede import __version__
 from precede.cli import main
 from precede.cli.evidence.exhibits import write_exhibits
-from precede.cli.evidence.reproduce import describe, write_page
+from precede.cli.evidence.reproduce import describe
 from precede.core.errors import BadInput
 from precede.lake.layout import Lake
 from precede.pipeline.reproduction import reproduce as reproducing
 from precede.pipeline.reproduction.reproduce import is_finished, reproduce
+from precede.reproduction.claims import read_claims
 from precede.reproduction.prs1997 import points as prs1997
 from precede.reproduction.request import Request
+from precede.reproduction.results import changed_claims, read_results, write_results
 from tests.pipeline.cluster import Cluster, kill_tree
 
 EXPERIMENTS = """
+more = 2
 [measured]
 warm_up_deliveries = 100
 deliveries = 300
-interval = 0.05
-fewest_runs = 2
-most_runs = 4
+runs = 2
 [quick]
-fewest_runs = 2
-most_runs = 2
+runs = 2
 [experiment.figure4]
 title = "small"
 place = "Figure 4"
@@ -220,24 +221,68 @@ def test_an_exhibit_runs_its_experiments_and_a_named_experiment_needs_no_claims(
     assert {one.claim.id for one in result.comparisons} == {"wrong", "kept"}
 
 
-def test_pages_get_the_tables_and_figures_of_exhibits_and_of_reasons(papers, tmp_path):
-    lake, page = Lake(tmp_path / "lake"), tmp_path / "page.md"
-    names, ends = ("", " figure4", " reasons"), ("begin", "end")
-    marks = [f"<!-- reproduced{name}: {end} -->" for name in names for end in ends]
-    page.write_text("\n".join(marks) + "\n")
-    for exhibit in ("", "figure4", "reasons"):
-        (result,) = reproduce(lake, [request(papers, exhibit=exhibit)], None)
-        write_page(result, page)
-    whole, figure4, reasons = (part.split(": end -->")[0] for part in page.read_text().split(": begin -->")[1:])
-    assert "| `wrong` | Table 9 | nothing is carried |" in whole
-    assert "something is always carried (always)" in whole
-    assert "![Size](page-figure4.svg)" in figure4
-    assert (tmp_path / "page-figure4.svg").is_file()
-    assert "`precede reproduce prs1997/reasons --scale quick" in reasons
-    assert "| `always` | p | some are carried | at least 0.01 |" in reasons
-    assert "reproduced |" in reasons
-    with pytest.raises(BadInput, match="no marks <!-- reproduced table9: begin -->"):
-        write_page(reproduce(lake, [request(papers, exhibit="table9")], None)[0], page)
+def test_stored_results_are_shown_written_and_checked_without_the_lake(papers, tmp_path, capsys, monkeypatch):
+    lake, page = Lake(tmp_path / "lake"), tmp_path / "pages" / "prs1997.md"
+    page.parent.mkdir()
+    where = ["prs1997", "--papers", str(papers)]
+    assert main(["reproduce", *where]) == 2
+    assert "no stored results of prs1997 (measure them" in capsys.readouterr().err
+    (result,) = reproduce(lake, [request(papers)], None, store=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(prs1997, "measure_run", None)
+    assert main(["reproduce", *where, "--json"]) == 1, "a claim is missed"
+    (shown,) = json.loads(capsys.readouterr().out)
+    assert {one["id"]: one["status"] for one in shown["claims"]} == {
+        one.claim.id: one.status for one in result.comparisons
+    }
+    assert main(["reproduce", *where, "--pages", "pages"]) == 2
+    assert "no such page" in capsys.readouterr().err
+    page.write_text("# P\n<!-- results: begin -->\nold\n<!-- results: end -->\nafter\n")
+    assert main(["reproduce", *where, "--pages", "pages"]) == 0
+    text = page.read_text()
+    assert "| `wrong` | Table 9 | nothing is carried |" in text
+    assert "something is always carried (always)" in text
+    assert "![Size](prs1997-figure4.svg)" in text
+    assert "| `always` | p | some are carried | at least 0.01 |" in text
+    assert text.startswith("# P\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    monkeypatch.undo()
+    assert main(["reproduce", *where, "--check", "--minutes", "1"]) == 0
+    assert "6 of 6 reruns gave all stored measures" in capsys.readouterr().out
+    file = papers / "prs1997" / "results.json"
+    stored = read_results(papers / "prs1997")
+    first = stored.points[0]
+    wrong = msgspec.structs.replace(first, measures=dict.fromkeys(first.measures, (9.0, 9.0)))
+    write_results(papers / "prs1997", msgspec.structs.replace(stored, points=(wrong, *stored.points[1:])))
+    assert main(["reproduce", *where, "--check", "--minutes", "1"]) == 1
+    assert "differs: prs1997-figure4-s1-" in capsys.readouterr().out
+    file.write_text('{"format": 1, "paper": 3}')
+    assert main(["reproduce", *where]) == 2
+    assert "results.json: Expected `str`, got `int`" in capsys.readouterr().err
+
+
+def test_a_claim_that_was_judged_does_not_change_under_its_results(papers, tmp_path):
+    lake, folder = Lake(tmp_path / "lake"), papers / "prs1997"
+    reproduce(lake, [request(papers)], None, store=True)
+    assert changed_claims(read_results(folder), read_claims(folder / "claims.toml")) == []
+    reworded = CLAIMS.replace('says = "never more', 'says = "not more')
+    (folder / "claims.toml").write_text(reworded)
+    assert changed_claims(read_results(folder), read_claims(folder / "claims.toml")) == []
+    (folder / "claims.toml").write_text(CLAIMS.replace("value = 1.0", "value = 1.5"))
+    assert changed_claims(read_results(folder), read_claims(folder / "claims.toml")) == ["bounded"]
+    with pytest.raises(BadInput, match="bounded was judged before with other fields"):
+        reproduce(lake, [request(papers)], None, store=True)
+
+
+def test_claims_that_stay_open_get_more_seeds_once(papers, tmp_path):
+    lake = Lake(tmp_path / "lake")
+    one = Request(key="prs1997", folder=papers / "prs1997", scale="paper")
+    (result,) = reproduce(lake, [one], None)
+    assert "grows" in [one.claim.id for one in result.comparisons]
+    assert result.units == 12, "two seeds of three points leave a claim open: two more of each"
+    (again,) = reproduce(lake, [one], None)
+    assert (again.units, again.finished_before) == (12, 12)
 
 
 def test_a_failed_unit_is_reported_and_tried_again(papers, tmp_path, monkeypatch):
@@ -267,7 +312,8 @@ def test_a_failed_unit_is_reported_and_tried_again(papers, tmp_path, monkeypatch
     ],
 )
 def test_bad_input_prints_one_line(papers, tmp_path, capsys, arguments, expected_text):
-    assert main(["reproduce", *arguments, "--papers", str(papers), "--lake", str(tmp_path / "l")]) == 2
+    scale = [] if "--scale" in arguments else ["--scale", "quick"]
+    assert main(["reproduce", *arguments, *scale, "--papers", str(papers), "--lake", str(tmp_path / "l")]) == 2
     error = capsys.readouterr().err
     assert expected_text in error
     assert error.count("\n") == 1
@@ -315,7 +361,7 @@ def test_after_a_kill_no_finished_unit_is_run_again(papers, tmp_path):
 
 def _command(papers, lake, master, *more):
     where = ["--papers", str(papers), "--lake", str(lake), "--master", master]
-    return [sys.executable, "-m", "precede", "reproduce", "prs1997", *where, *more]
+    return [sys.executable, "-m", "precede", "reproduce", "prs1997", "--scale", "quick", *where, *more]
 
 
 def _typed(papers, lake, master, *more):

@@ -1,4 +1,4 @@
-"""The experiments and claims of prs1997: what is measured, how points are resumed, how claims are judged."""
+"""The experiments and claims of prs1997: what is measured, and how often."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import carry_out
-from precede.reproduction.judging import Sample
-from precede.reproduction.prs1997.points import Point, Precision, measure_run, narrow_enough, read_experiments
+from precede.experiments.tables import read_toml
+from precede.reproduction.prs1997.points import Point, Precision, measure_run, read_experiments
 from precede.reproduction.units import find_paper
 
 PAPER = Path(__file__).parents[2] / "papers" / "prs1997"
-SHORT = Precision(warm_up_deliveries=200, deliveries=600, fewest_runs=2, most_runs=2)
+SHORT = Precision(warm_up_deliveries=200, deliveries=600, runs=2)
 POINT = Point(experiment="figure5", nodes=10, propagation=1.0, gap=1.0, to=(1, 5))
 
 
 def test_the_paper_scale_has_the_papers_sizes() -> None:
-    _, precision = read_experiments(PAPER / "experiments.toml")
+    _, precision = read_experiments(read_toml(PAPER / "experiments.toml")[0])
     assert (precision.warm_up_deliveries, precision.deliveries) == (5_000, 10_000)
 
 
@@ -47,33 +47,19 @@ def test_a_run_that_is_too_short_is_not_measured(monkeypatch: pytest.MonkeyPatch
     short = POINT.run(1, SHORT)
     monkeypatch.setattr(Point, "run", lambda *_: short)
     with pytest.raises(BadInput, match="too short"):
-        measure_run(POINT, 1, Precision(5_000, 10_000, 1, 1))
+        measure_run(POINT, 1, Precision(5_000, 10_000, 1))
 
 
-def test_runs_are_added_until_the_interval_is_narrow() -> None:
-    shares = [0.30, 0.34, 0.30, 0.34, 0.30, 0.34] + [0.32] * 40
-    expected = Precision(1, 1, 5, 40)
-    assert not narrow_enough(shares[:4], expected)
-    assert not narrow_enough(shares[:6], expected)
-    assert narrow_enough(shares[:30], expected)
-    assert narrow_enough(shares[:3], Precision(1, 1, 2, 3)), "the most runs are made"
-
-
-def test_a_point_whose_interval_is_wide_gets_one_more_run() -> None:
+def test_the_number_of_runs_does_not_depend_on_what_they_show() -> None:
     paper = find_paper("prs1997")
-    first = paper.units(PAPER, "paper", ())
-    chosen = first[0]
-    made = [
-        Sample(chosen.experiment, chosen.varied, str(seed), {"tuple_share": 0.3 + 0.04 * (seed % 2)})
-        for seed in range(1, 6)
-    ]
-    again = paper.units(PAPER, "paper", made)
-    assert len(again) == len(first) + 1
-    assert {unit.seed for unit in again if unit.varied == chosen.varied} == {1, 2, 3, 4, 5, 6}
+    first, more = (paper.units(PAPER, "paper", more=more) for more in (False, True))
+    tables, _ = read_toml(PAPER / "experiments.toml")
+    assert len(more) == tables["more"] * len(first)
+    assert {unit.id for unit in first} < {unit.id for unit in more}
 
 
 def test_an_error_names_an_unknown_setting(tmp_path: Path) -> None:
     text = (PAPER / "experiments.toml").read_text()
     (tmp_path / "experiments.toml").write_text(text.replace("selectivity = [", "selektivity = [", 1))
     with pytest.raises(BadInput, match=r"figure5.*selektivity"):
-        read_experiments(tmp_path / "experiments.toml")
+        find_paper("prs1997").units(tmp_path, "paper")

@@ -280,8 +280,9 @@ COMPARISONS: Final = Table(
         Column(
             "status",
             "string",
-            "`reproduced`, `close`, `better than published`, `not reproduced`, `withheld` (nothing published), "
-            "`paper scale only` (this scale cannot answer it) or `no points` (the sweep has none)",
+            "`reproduced`, `close`, `open` (more seeds could decide), `not reproduced`, "
+            "`withheld` (nothing published), `paper scale only` (this scale cannot answer it) "
+            "or `no points` (the sweep has none)",
         ),
         Column("reading", "string", "for a text with several readings: the reading that was used", True),
         Column("exhibit", "string", "the table, figure or section: `table2`, `figure7`", True),

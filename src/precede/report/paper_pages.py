@@ -42,7 +42,7 @@ def write_papers(pages: Pages, lake: Lake, comparisons: list[Row], papers: Path 
     return Table("Claims by status", ("paper", "claims", *_STATUSES), rows)
 
 
-_STATUSES: Final = ("reproduced", "close", "better", "not reproduced", "withheld", NOT_MEASURED)
+_STATUSES: Final = ("reproduced", "close", "open", "not reproduced", "withheld", NOT_MEASURED)
 
 
 def exhibit_of(place: str) -> str:
@@ -61,7 +61,7 @@ def _claims(comparisons: list[Row], papers: Path | None) -> dict[str, list[Row]]
     claims: dict[str, list[Row]] = {}
     compared: set[tuple[str, str]] = set()
     for row in comparisons:
-        status = NOT_MEASURED if row["status"] == "no points" else row["status"]
+        status = NOT_MEASURED if row["status"] in ("no points", "paper scale only") else row["status"]
         claims.setdefault(row["paper"], []).append(row | {"status": status})
         compared.add((row["paper"], row["claim"]))
     for path in sorted(papers.glob("*/claims.toml")) if papers is not None else ():
@@ -106,7 +106,8 @@ def _write_paper(pages: Pages, lake: Lake, paper: str, claims: list[Row], papers
         page_name("paper", paper),
         "tables.html",
         title=paper,
-        lead=f"All {len(claims)} claims. The tolerance of each was set before the runs.",
+        lead=f"All {len(claims)} claims. The tolerance of each was set before the runs. "
+        "Claims that this lake has not measured show the results that the package brings.",
         sections=[
             Section(tables=[html(table)], command=f"precede reproduce {paper}"),
             *([Section("Our reading, and errors in the paper", prose)] if prose else []),

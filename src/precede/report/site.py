@@ -48,6 +48,7 @@ def build_site(
     cards: Sequence[Card] = (),
     papers: Path | None = None,
     *,
+    stored: Sequence[Row] = (),
     events: int = EVENTS,
     runs: int | None = None,
     evidence: Sequence[Sequence[Cell]] = (),
@@ -55,15 +56,19 @@ def build_site(
 ) -> Built:
     """Write the site of a lake into the folder `out`: at most `runs` runs, with at most `events` events each.
 
-    If `runs` is None, as many as are soon written. A row of `evidence` is member, deed, proof or hint, key.
+    If `runs` is None, as many as are soon written. `stored` has comparisons with papers that were measured
+    elsewhere; the lake's own take their place. A row of `evidence` is member, deed, proof or hint, key.
     """
     results = read_results(lake)
+    compared = {(row["paper"], row["claim"]) for row in results.comparisons}
+    others = [row for row in stored if (row["paper"], row["claim"]) not in compared]
+    comparisons = [*results.comparisons, *others]
     pages = fresh_folder(out)
     filled = {
         "sweeps": results.runs,
         "traces": results.lake.units("contacts"),
         "runs": results.runs,
-        "papers": results.comparisons,
+        "papers": comparisons,
         "protocols": cards,
     }
     pages.sections = [section for section in SECTIONS if filled[section]]
@@ -75,7 +80,7 @@ def build_site(
         writer.write(run)
     with_page = {run["run_id"] for run in chosen}
     sweeps = [write_sweep(pages, results, name, with_page) for name in results.sweeps()]
-    paper_table = write_papers(pages, lake, results.comparisons, papers)
+    paper_table = write_papers(pages, lake, comparisons, papers)
     traces = write_traces(pages, results)
     protocols = write_protocols(pages, results, cards, papers)
     pages.write(

@@ -29,9 +29,9 @@ Cell: TypeAlias = str | int | float | Link | None
 WORDS: Final = {
     "holds": "good",
     "reproduced": "good",
-    "better than published": "good",
     "finished": "good",
     "close": "fair",
+    "open": "fair",
     "withheld": "mute",
     "no points": "mute",
     "paper scale only": "mute",

@@ -19,6 +19,7 @@ A claim is one number or one sentence that measures can confirm or refute:
 
 `against` selects a second point; the claim is then about the first compared with the second (see COMPARISONS).
 `pair_by` names the axes on which the two points must have the same value. `strict` excludes the bound itself.
+`automatic = true`: the claim holds whatever the protocol does (N(N-1) packets), and is counted apart.
 `slack_relative` is the slack of one step of a curve, as a share of the value before it. `scale = "paper"`: the
 quick scale cannot answer the claim. `readings = ["a", "b"]` inside a claim makes a claim for each reading and
 replaces `"{reading}"` in `where` and `against` by it.
@@ -52,7 +53,7 @@ KINDS: Final[dict[str, str]] = {
     "steeper_last": "of three places `at` along an axis, the last two lie further apart than the first two",
     "flat": "along an axis, greatest minus least over the mean is at most the tolerance",
     "linear": "along an axis, no point is off the line between the ends by more than this share of the rise",
-    "sublinear": "along an axis, from end to end it grows by a smaller factor than the axis",
+    "sublinear": "along an axis, at every step it grows by a smaller factor than the axis",
     "withheld": "our copy of the paper does not show the value: only ours is reported",
 }
 COMPARISONS: Final[dict[str, str]] = {
@@ -95,7 +96,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     experiment: str = "*"
     measure: str = ""
     also: tuple[str, ...] = ()
-    statistic: Literal["mean", "first_five_apart"] = "mean"
+    statistic: Literal["mean", "fives_apart"] = "mean"
     where: Mapping[str, Any] = {}
     against: Mapping[str, Any] | None = None
     pair_by: tuple[str, ...] = ()
@@ -110,11 +111,10 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     relative: float = 0.0
     slack: float = 0.0
     slack_relative: float = 0.0
-    smaller_is_better: bool = False
-    larger_is_better: bool = False
     strict: bool = False
     reading: str = ""
     scale: Literal["quick", "paper"] = "quick"
+    automatic: bool = False
 
     @property
     def exhibit(self) -> str:

@@ -93,9 +93,26 @@ def read_figures(path: Path) -> list[FigureSpec]:
 
 
 def count_statuses(comparisons: Sequence[Comparison]) -> dict[str, int]:
-    """Count the claims with each status, in the order of `STATUSES`; a status without claims is left out."""
-    counts = Counter(comparison.status for comparison in comparisons)
+    """Count the claims with each status, in the order of `STATUSES`; a status without claims is left out.
+
+    Automatic identities are not counted (`count_automatic`).
+    """
+    counts = Counter(one.status for one in comparisons if not one.claim.automatic)
     return {status: counts[status] for status in STATUSES if counts[status]}
+
+
+def count_automatic(comparisons: Sequence[Comparison]) -> tuple[int, int]:
+    """Return how many automatic identities hold, and how many there are; they are counted apart."""
+    automatic = [one for one in comparisons if one.claim.automatic and one.status != "paper scale only"]
+    return sum(one.status == "reproduced" for one in automatic), len(automatic)
+
+
+def read_findings(path: Path) -> dict[str, str]:
+    """Return the sentence about each exhibit: `[findings]` of `figures.toml`."""
+    if not path.is_file():
+        return {}
+    findings = read_toml(path)[0].get("findings", {})
+    return {str(exhibit): str(sentence) for exhibit, sentence in findings.items()}
 
 
 def by_exhibit(comparisons: Sequence[Comparison]) -> dict[str, list[Comparison]]:

@@ -53,7 +53,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     def experiments(self, claims: Claims, paper: Paper) -> set[str]:
         """Return the experiments that answer the claims, or the one that is named; else BadInput."""
-        units = paper.units(self.folder, self.scale, ())
+        units = paper.units(self.folder, self.scale)
         experiments = list(dict.fromkeys(unit.experiment for unit in units))
         every_claim: Sequence[Claim] = self.all_claims().claim
         named = experiments_of(claims.claim)

@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.experiments.run import Run
-from precede.reproduction.judging import Sample
 from precede.witness.verdict import Verdict
 
 P = TypeVar("P")
@@ -28,6 +27,7 @@ class Unit(Struct, frozen=True, kw_only=True):
     """One point of an experiment with one seed: one run, or two that are compared.
 
     `varied` has the axes that claims select by, `given` the data from which the paper's package makes the runs.
+    Units of one `cluster` are not independent of each other.
     """
 
     paper: str
@@ -36,6 +36,7 @@ class Unit(Struct, frozen=True, kw_only=True):
     seed: int
     replicate: str
     given: Mapping[str, Any]
+    cluster: str = ""
 
     @property
     def id(self) -> str:
@@ -61,8 +62,8 @@ def finding_about(measures: dict[str, float], verdict: Verdict) -> Finding:
 class Paper(Protocol):
     """The functions of a paper's module `points` that `precede reproduce` calls."""
 
-    def units(self, folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
-        """Return every unit of work of a scale. A paper may add units after it has seen the samples so far."""
+    def units(self, folder: Path, scale: str, more: bool = False) -> list[Unit]:
+        """Return every unit of work of a scale; with `more`, with the number of seeds for open claims."""
 
     def runs(self, unit: Unit) -> list[Run]:
         """Return the runs that a unit consists of."""
@@ -90,6 +91,11 @@ def expand(
                 yield make({"experiment": name, **settings, **case, **dict(zip(grid, values, strict=True))})
             except (TypeError, msgspec.ValidationError) as error:
                 raise BadInput(f"experiment {name!r}: {error}") from error
+
+
+def seeds_of(tables: Mapping[str, Any], runs: int, more: bool) -> range:
+    """Return the seeds of a point: `runs` of them, or `more` times as many, as `experiments.toml` says."""
+    return range(1, runs * (int(tables.get("more", 1)) if more else 1) + 1)
 
 
 def plain(point: Struct, without: Sequence[str] = ("experiment",)) -> dict[str, Any]:

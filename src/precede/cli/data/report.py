@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -69,6 +69,7 @@ def command(
     with counting("run pages") as progress:
         built = build_site(
             *(store, out, protocol_cards(), find_papers(papers)),
+            stored=stored_comparisons(find_papers(papers)),
             events=events,
             runs=runs,
             evidence=[] if evidence is None else evidence_rows(evidence),
@@ -85,6 +86,22 @@ def _describe(built: Built, out: Path) -> Iterator[str]:
     if built.runs_left_out:
         yield f"{built.runs_left_out:,} runs have no page (use --runs for more; a page needs the run's log)"
     yield f"Open {built.front}"
+
+
+def stored_comparisons(papers: Path) -> list[dict[str, Any]]:
+    """Return rows of `comparisons` for the results that travel with each paper."""
+    from precede.pipeline.reproduction.tables import comparison_row
+    from precede.reproduction.claims import read_claims, read_reasons
+    from precede.reproduction.results import judge_stored, read_results
+
+    rows = []
+    for claims_file in sorted(papers.glob("*/claims.toml")):
+        results = read_results(claims_file.parent)
+        if results is not None:
+            reasons = read_reasons(claims_file.with_name("reasons.toml")).reason
+            judged = judge_stored(read_claims(claims_file), results, reasons)
+            rows += [comparison_row(f"{results.paper}-stored", results.paper, one) for one in judged]
+    return rows
 
 
 def evidence_rows(folder: Path) -> list[list[Cell]]:

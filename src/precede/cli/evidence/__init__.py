@@ -1,1 +1,4 @@
-"""Verbs for checks: `verify` with `follow` and `foreign`, `audit`, `measure`, `reproduce`, the `exhibits`."""
+"""Verbs for checks: `verify` with `follow` and `foreign`, `audit`, `measure`, `reproduce`.
+
+`exhibits` and `paper_text` write what `reproduce` shows.
+"""

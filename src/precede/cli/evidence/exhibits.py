@@ -6,15 +6,13 @@
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
-from precede.report.figures import Curve, Figure, Mark, Point, svg, table_of, write_figure
-from precede.report.tables import Table, markdown, shown, write_table
+from precede.report.figures import Curve, Figure, Mark, Point, write_figure
+from precede.report.tables import Table, shown, write_table
 from precede.reproduction.claims import Claim
 from precede.reproduction.exhibits import (
     FigureSpec,
     by_exhibit,
-    count_statuses,
     curves_of,
     measured_means,
     published_values,
@@ -22,9 +20,6 @@ from precede.reproduction.exhibits import (
 )
 from precede.reproduction.judging import Comparison
 from precede.reproduction.request import Reproduction
-
-CLAIM: Final = ("claim", "place", "says")
-"""The first columns of the table on a Markdown page."""
 
 
 def write_exhibits(result: Reproduction, folder: Path) -> list[Path]:
@@ -72,60 +67,6 @@ def measures_table(result: Reproduction) -> Table:
     header = ("point", "measure", "mean", "low", "high", "runs")
     rows = [list(mean) for mean in measured_means(result.samples)]
     return Table(f"{request.key}, {request.exhibit} ({request.scale} scale)", header, rows)
-
-
-def markdown_of(result: Reproduction, command_line: str) -> str:
-    """Return a section of a Markdown page: counts of each status, judged claims, reasons for misses."""
-    checked = f"{result.violations:,} violations, {result.unverified:,} not shown to the witness"
-    lines = [f"Written by `{command_line}`: {result.units:,} runs, {checked}.", ""]
-    for reading in dict.fromkeys(one.reading for one in result.comparisons):
-        counts = count_statuses([one for one in result.comparisons if one.reading == reading])
-        words = ", ".join(f"{count} {status}" for status, count in counts.items())
-        lines.append(f"* {f'Reading `{reading}`: ' if reading else 'Claims: '}{words}.")
-    answered = [one for one in result.comparisons if one.status != "paper scale only"]
-    if answered:
-        lines += ["", markdown(_page_table(result, answered)).rstrip("\n"), ""]
-    reasons = dict.fromkeys((one.reason, one.shown_by) for one in answered if one.reason)
-    if reasons:
-        lines += ["Why some are not reproduced, and what shows it:", ""]
-        for why, shown_by in reasons:
-            named = [one.claim.id for one in answered if one.reason == why]
-            lines.append(f"* {', '.join(dict.fromkeys(f'`{name}`' for name in named))}: {why} ({shown_by}).")
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _page_table(result: Reproduction, answered: Sequence[Comparison]) -> Table:
-    """Make the table of a Markdown page with the judged claims."""
-    request = result.request
-    readings = any(one.reading for one in answered)
-    expected = "expected" if request.is_of_reasons else "paper"
-    header = (*CLAIM, *(("reading",) if readings else ()), expected, "ours", "95 % interval", "status")
-    rows = [
-        [
-            f"`{one.claim.id}`",
-            one.claim.place,
-            one.claim.says,
-            *([one.reading] if readings else []),
-            published(one.claim),
-            ours(one),
-            interval(one),
-            one.status,
-        ]
-        for one in answered
-    ]
-    subtitle = "what the reasons rest on" if request.is_of_reasons else "published beside ours"
-    return Table(f"{request.key}, {request.scale} scale: {subtitle}", header, rows)
-
-
-def write_page_figures(result: Reproduction, page: Path) -> str:
-    """Write every figure as an SVG file next to a page; return the Markdown that shows it and its numbers."""
-    lines = []
-    for spec, figure in figures_of(result):
-        svg_file = page.with_name(f"{page.stem}-{spec.name}.svg")
-        svg_file.write_text(svg(figure), encoding="utf-8")
-        lines += [f"![{figure.title}]({svg_file.name})", "", markdown(table_of(figure))]
-    return "\n".join(lines)
 
 
 def figures_of(result: Reproduction) -> Iterator[tuple[FigureSpec, Figure]]:

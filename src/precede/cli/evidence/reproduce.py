@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import structs
 
 from precede.cli.data.spark import (
     ConfOption,
@@ -24,21 +25,32 @@ if TYPE_CHECKING:
     from precede.reproduction.judging import Comparison
     from precede.reproduction.request import Reproduction, Request
 
-BEGIN: Final = "<!-- reproduced{}: begin -->"
-END: Final = "<!-- reproduced{}: end -->"
-
 
 def command(
-    paper: Annotated[str, typer.Argument(metavar="PAPER[/EXHIBIT]", help="prs1997, prs1997/figure4, or all")],
-    scale: Annotated[str, typer.Option(help="quick (minutes) or paper (the paper's sizes, days)")] = "quick",
+    paper: Annotated[
+        str, typer.Argument(metavar="[PAPER[/EXHIBIT]]", help="prs1997, prs1997/figure4, or all")
+    ] = "all",
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="run: quick (minutes) or paper (the paper's sizes, days); default: show stored results"
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
     lake: LakeOption = "lake",
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="tables and figures; default LAKE/exhibits/PAPER-SCALE")
     ] = None,
-    page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="also write the result between this page's marks")
+    store: Annotated[
+        bool, typer.Option("--store", help="also put the measures into the paper's results.json")
+    ] = False,
+    pages: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="write stored results into DIR/PAPER.md, no simulation")
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="rerun a part of the stored results and say what agrees")
+    ] = False,
+    minutes: Annotated[float, typer.Option(min=0.01, help="CPU minutes that --check may take")] = 10.0,
     papers: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="folder of claims; default: papers"),
@@ -47,31 +59,102 @@ def command(
     master: MasterOption = None,
     conf: ConfOption = None,
 ) -> int:
-    """Run a paper's experiments, verify every run, and compare the results with the paper's claims.
+    """Compare a paper's claims with measured results: stored ones, or with --scale those of runs made now.
 
-    Each claim is reproduced, close, better than published, not reproduced (with the reason we found), withheld
-    (our copy of the text does not show the value), or answered at the paper's scale only. Finished runs are not
+    Each claim is reproduced (the whole 95 % interval is within the tolerance), close, open (more seeds could
+    decide), not reproduced (with the reason we found), withheld (our copy of the text does not show the value),
+    or answered at the paper's scale only. With --scale every run is verified, and finished runs are not
     repeated: kill the command at any time and type the same line again. Runs that another version of this
-    package left in the lake are repeated. Exit code 1: a claim is missed, or a run violated its order. 3: some
-    runs failed.
+    package left in the lake are repeated. Exit code 1: a claim is missed, a run violated its order, or a rerun
+    disagrees. 3: some runs failed.
 
     \b
     Examples:
-      precede reproduce prs1997 --lake lake
-      precede reproduce vcube2018/table1 --scale paper
-      precede reproduce all --json
+      precede reproduce prs1997
+      precede reproduce vcube2018/table1 --scale paper --lake lake
+      precede reproduce all --pages docs/papers
+      precede reproduce --check --minutes 2
     """
+    requests = read_requests(paper, scale, find_papers(papers), same_code)
+    if check:
+        return _check(requests, minutes)
+    if scale is None:
+        return _show_stored(requests, out, pages, as_json)
+    if pages is not None:
+        raise BadInput("--pages shows stored results: leave out --scale (and use --store first)")
+    return _run(requests, paper, lake, out, store, as_json, master, conf)
+
+
+def _show_stored(requests: list[Request], out: Path | None, pages: Path | None, as_json: bool) -> int:
+    """Judge stored results, print them, and write tables, figures and pages where asked."""
+    from precede.cli.evidence.exhibits import write_exhibits
+    from precede.cli.evidence.paper_text import write_page
+    from precede.reproduction.request import REASONS
+    from precede.reproduction.results import read_results, stored_reproduction
+
+    shown = []
+    for request in requests:
+        results = read_results(request.folder)
+        if results is None:
+            raise BadInput(
+                f"no stored results of {request.key} "
+                f"(measure them: precede reproduce {request.key} --scale quick --store)"
+            )
+        result = stored_reproduction(request, results)
+        shown.append(result)
+        if out is not None:
+            write_exhibits(result, out / request.name)
+        if pages is not None:
+            evidence = stored_reproduction(structs.replace(request, exhibit=REASONS), results)
+            write_page(result, evidence, results, pages / f"{request.key}.md")
+    if as_json:
+        print(json.dumps([as_plain(result) for result in shown], indent=2))
+    elif pages is not None:
+        print(f"Wrote {len(shown)} pages in {pages} from stored results")
+    else:
+        for result in shown:
+            print("\n".join(describe(result, out, None)))
+    return 0 if pages is not None else exit_code(shown)
+
+
+def _check(requests: list[Request], minutes: float) -> int:
+    """Rerun the cheapest stored units of every experiment within the budget; 1 if a measure differs."""
+    from precede.reproduction.checking import choose, rerun, summary
+    from precede.reproduction.results import read_results
+
+    agrees = True
+    for request in requests:
+        results = read_results(request.folder)
+        if results is None:
+            print(f"{request.key}: no stored results")
+            continue
+        reruns = [rerun(one) for one in choose(request.folder, results, 60 * minutes / len(requests))]
+        agrees &= not any(one.differing or one.violations for one in reruns)
+        print("\n".join(summary(request.key, reruns)), flush=True)
+    return 0 if agrees else 1
+
+
+def _run(
+    requests: list[Request],
+    paper: str,
+    lake: str,
+    out: Path | None,
+    store: bool,
+    as_json: bool,
+    master: str | None,
+    conf: list[str] | None,
+) -> int:
+    """Run the missing units, judge the claims, and write tables and figures."""
     from precede.cli.evidence.exhibits import write_exhibits
     from precede.lake.layout import Lake
     from precede.pipeline.reproduction.reproduce import is_finished, reproduce
 
-    requests = read_requests(paper, scale, find_papers(papers), same_code)
     where = Lake(lake)
     if is_finished(where, requests):
-        results = reproduce(where, requests, None)
+        results = reproduce(where, requests, None, store=store)
     else:
         with session_for(master, conf, f"reproduce {paper}") as session, counting("runs") as progress:
-            results = reproduce(where, requests, session, progress)
+            results = reproduce(where, requests, session, progress, store=store)
     folders = [f"{out or f'{where.location}/exhibits'}/{request.name}" for request in requests]
     for result, folder in zip(results, folders, strict=True):
         if out is not None:
@@ -80,8 +163,6 @@ def command(
         with where.storage.workspace("_jobs") as workspace:
             for file in write_exhibits(result, workspace):
                 where.storage.put_file(f"{where.exhibits(result.request.name)}/{file.name}", file)
-    if page is not None:
-        write_page(results[0], page)
     if as_json:
         print(json.dumps([as_plain(result) for result in results], indent=2))
     else:
@@ -90,13 +171,15 @@ def command(
     return exit_code(results)
 
 
-def read_requests(paper: str, scale: str, papers: Path, same_code: bool = False) -> list[Request]:
+def read_requests(paper: str, scale: str | None, papers: Path, same_code: bool = False) -> list[Request]:
     """Turn the command's arguments into one request for each paper, or raise BadInput."""
     from precede.reproduction.request import Request
+    from precede.reproduction.results import STORED
     from precede.reproduction.units import PAPERS
 
-    if scale not in ("quick", "paper"):
+    if scale not in ("quick", "paper", None):
         raise BadInput(f"--scale: expected quick or paper, got {scale!r}")
+    scale = scale or STORED
     key, _, exhibit = paper.partition("/")
     keys = PAPERS if key == "all" and not exhibit else (key,)
     requests = [
@@ -111,27 +194,6 @@ def read_requests(paper: str, scale: str, papers: Path, same_code: bool = False)
     return requests
 
 
-def write_page(result: Reproduction, page: Path) -> None:
-    """Replace the text between the two marks of a Markdown page by the result.
-
-    The marks of a whole paper are `<!-- reproduced: begin -->` and `<!-- reproduced: end -->`, those of an
-    exhibit `<!-- reproduced figure4: begin -->`; an exhibit's figures are written next to the page.
-    """
-    from precede.cli.evidence.exhibits import markdown_of, write_page_figures
-
-    request = result.request
-    marks = [mark.format(f" {request.exhibit}" if request.exhibit else "") for mark in (BEGIN, END)]
-    before, begin, rest = page.read_text(encoding="utf-8").partition(marks[0])
-    _, end, after = rest.partition(marks[1])
-    if not begin or not end:
-        raise BadInput(f"{page}: no marks {marks[0]} and {marks[1]}")
-    title = f"{request.key}/{request.exhibit}" if request.exhibit else request.key
-    text = markdown_of(result, f"precede reproduce {title} --scale {request.scale} --page {page}")
-    if request.exhibit and not request.is_of_reasons:
-        text += "\n" + write_page_figures(result, page)
-    page.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")
-
-
 def exit_code(results: list[Reproduction]) -> int:
     """Return the exit code. 3: runs failed. 1: a claim is missed, or an order is violated. 0: neither."""
     if any(result.failed for result in results):
@@ -140,13 +202,15 @@ def exit_code(results: list[Reproduction]) -> int:
     return 1 if missed or any(result.violations for result in results) else 0
 
 
-def describe(result: Reproduction, folder: str | Path, location: str | Path) -> list[str]:
+def describe(result: Reproduction, folder: str | Path | None, location: str | Path | None) -> list[str]:
     """Return the result as lines: counts, every claim by exhibit, the folders of the output."""
     from precede.cli.evidence.exhibits import measures_table
     from precede.report.tables import markdown
-    from precede.reproduction.exhibits import by_exhibit, count_statuses
+    from precede.reproduction.exhibits import by_exhibit, count_automatic, count_statuses
 
     again = f" ({result.finished_before:,} were finished before)" if result.finished_before else ""
+    if location is None:
+        again = " (stored)"
     lines = [
         f"{result.request.name}: {result.units:,} runs{again}, {result.violations:,} violations, "
         f"{result.unverified:,} not shown to the witness, {result.cpu_s:,.0f} s of CPU"
@@ -163,7 +227,14 @@ def describe(result: Reproduction, folder: str | Path, location: str | Path) -> 
         lines += [line for one in comparisons for line in _describe_claim(one)]
     if not exhibits:
         lines += [f"  {line}" for line in markdown(measures_table(result)).splitlines()]
-    return [*lines, f"Tables in {location}: runs, verdicts, measures, comparisons; exhibits in {folder}"]
+    held, automatic = count_automatic(result.comparisons)
+    if automatic:
+        lines.append(f"  counted apart: {held} of {automatic} identities hold, whatever the protocol does")
+    if location is not None:
+        lines.append(f"Tables in {location}: runs, verdicts, measures, comparisons; exhibits in {folder}")
+    elif folder is not None:
+        lines.append(f"Exhibits in {folder}/{result.request.name}")
+    return lines
 
 
 def _describe_claim(one: Comparison) -> list[str]:
@@ -180,7 +251,7 @@ def _describe_claim(one: Comparison) -> list[str]:
 
 
 def as_plain(result: Reproduction) -> dict[str, Any]:
-    from precede.reproduction.exhibits import count_statuses
+    from precede.reproduction.exhibits import count_automatic, count_statuses
 
     return {
         "paper": result.request.key,
@@ -194,12 +265,15 @@ def as_plain(result: Reproduction) -> dict[str, Any]:
         "by_other_code": result.by_other_code,
         "cpu_s": round(result.cpu_s, 1),
         "statuses": count_statuses(result.comparisons),
+        "identities": count_automatic(result.comparisons),
         "claims": [
             {
                 "id": one.claim.id,
                 "exhibit": one.claim.exhibit,
                 "reading": one.reading or None,
                 "status": one.status,
+                "scale": one.scale,
+                "automatic": one.claim.automatic,
                 "ours": one.ours,
                 "interval": one.interval,
                 "off_percent": one.off,

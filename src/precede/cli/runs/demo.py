@@ -171,11 +171,13 @@ def _delivered(groups: list[dict[str, Any]]) -> list[str]:
 
 
 def write_site(lake: Lake, out: Path) -> Built:
-    from precede.cli.data.report import protocol_cards
+    from precede.cli.data.report import protocol_cards, stored_comparisons
     from precede.report.site import build_site
     from precede.reproduction.papers import find_papers
 
-    return build_site(lake, out, protocol_cards(), find_papers(), events=EVENTS)
+    papers = find_papers()
+    stored = stored_comparisons(papers)
+    return build_site(lake, out, protocol_cards(), papers, stored=stored, events=EVENTS)
 
 
 def compare_chats() -> int:

@@ -2,8 +2,8 @@
 
 A task carries out one unit (a point and a seed), has the verifier judge its log, measures it, and leaves a done
 mark. Logs are not kept: the repetitions of a paper would fill a disk. A unit with a mark is not run again,
-unless another version of this package left the mark (`experiments.code_version`). Some papers add runs until an
-interval is narrow enough; the units that a paper needs are therefore determined anew after each round.
+unless another version of this package left the mark (`experiments.code_version`). At the paper's scale, claims
+that the first seeds leave open get more; the units of a request are therefore determined anew after each round.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from precede.lake.jobs import Job
 from precede.lake.layout import Lake
 from precede.pipeline.reproduction.tables import result_tables
 from precede.pipeline.sessions.tasks import Progress, spread, task_facts
-from precede.reproduction.claims import Claims, read_reasons
+from precede.reproduction.claims import Claims, experiments_of, read_reasons
 from precede.reproduction.judging import Sample, judge
 from precede.reproduction.request import Reproduction, Request
+from precede.reproduction.results import add_results, write_results
 from precede.reproduction.units import Unit, find_paper
 
 if TYPE_CHECKING:
@@ -44,9 +45,16 @@ class _Prepared(Struct, frozen=True):
 
 
 def reproduce(
-    lake: Lake, requests: Sequence[Request], session: SparkSession | None, progress: Progress | None = None
+    lake: Lake,
+    requests: Sequence[Request],
+    session: SparkSession | None,
+    progress: Progress | None = None,
+    store: bool = False,
 ) -> list[Reproduction]:
-    """Run the missing units of all requests together, compare with the claims, and write the tables."""
+    """Run the missing units of all requests together, compare with the claims, and write the tables.
+
+    With `store`, the measures also replace those of the same experiments in the paper's stored results.
+    """
     prepared = [_prepare(request) for request in requests]
     name = requests[0].name if len(requests) == 1 else f"all-{requests[0].scale}"
     with lake.job(f"reproduce-{name}").hold() as job:
@@ -58,6 +66,9 @@ def reproduce(
             result = _summarise(one, marks, before)
             tables = result_tables(one.request.name, one.paper, marks, result.comparisons)
             job.write_tables(SWEEPS, one.request.name, tables)
+            if store and not result.failed:
+                request = one.request
+                write_results(request.folder, add_results(request.folder, request.key, request.scale, marks))
             results.append(result)
     return results
 
@@ -109,11 +120,21 @@ def _run_missing(
 
 
 def _units(one: _Prepared, marks: Marks) -> list[Unit]:
-    """Return the units that a request needs now; a paper may need more runs after it sees the first samples."""
+    """Return the units that a request needs now: the first ones, and more seeds for claims they leave open.
+
+    Only the first ones decide which claims are open, so a claim gets more seeds at most once.
+    """
     folder, scale = one.request.folder, one.request.scale
-    samples = _samples(one.paper.units(folder, scale, ()), marks, one.request.same_code)
-    units = [unit for unit in one.paper.units(folder, scale, samples) if unit.experiment in one.experiments]
-    return list({unit.id: unit for unit in units}.values())
+    first = [unit for unit in one.paper.units(folder, scale) if unit.experiment in one.experiments]
+    more: list[Unit] = []
+    if scale == "paper" and all(unit.id in marks.facts for unit in first):
+        found = [(unit, marks.read(unit.id)) for unit in first]
+        samples = [sample_of(unit, mark) for unit, mark in found if mark["status"] == "finished"]
+        judged = judge(one.claims, samples, scale)
+        experiments = experiments_of([one.claim for one in judged if one.status == "open"])
+        everything = one.experiments if "*" in experiments else experiments
+        more = [unit for unit in one.paper.units(folder, scale, more=True) if unit.experiment in everything]
+    return list({unit.id: unit for unit in (*first, *more)}.values())
 
 
 def _is_missing(marks: Marks, request: Request, unit: Unit, retry: bool) -> bool:
@@ -188,30 +209,8 @@ def _marked_since(job: Job) -> set[str]:
     return {key.name for key in job.lake.commits.keys(UNITS) if key.generation >= job.generation}
 
 
-def _samples(first: Sequence[Unit], marks: Marks, same_code: bool) -> list[Sample]:
-    """Return the finished samples of these units' points, with any seed; `same_code` says how strictly."""
-    if not first:
-        return []
-    points = {_point(unit) for unit in first}
-    samples = []
-    for name in sorted(marks.facts):
-        if name.startswith(f"{first[0].paper}-"):
-            mark = marks.read(name)
-            unit = msgspec.convert(mark["unit"], Unit)
-            if not is_current(mark["version"], same_code):
-                continue
-            if mark["status"] == "finished" and _point(unit) in points:
-                samples.append(_sample(unit, mark))
-    return sorted(samples, key=lambda sample: sample.replicate.rjust(6))
-
-
-def _point(unit: Unit) -> tuple[str, bytes]:
-    """Return the point that a unit measures, without its seed."""
-    return unit.experiment, msgspec.json.encode(unit.given, order="sorted")
-
-
-def _sample(unit: Unit, mark: dict[str, Any]) -> Sample:
-    return Sample(unit.experiment, unit.varied, unit.replicate, mark["measures"])
+def sample_of(unit: Unit, mark: dict[str, Any]) -> Sample:
+    return Sample(unit.experiment, unit.varied, unit.replicate, mark["measures"], unit.cluster)
 
 
 def _summarise(one: _Prepared, marks: Sequence[tuple[Unit, dict[str, Any]]], before: int) -> Reproduction:
@@ -219,7 +218,7 @@ def _summarise(one: _Prepared, marks: Sequence[tuple[Unit, dict[str, Any]]], bef
     request, claims = one.request, one.claims
     reasons = read_reasons(request.folder / "reasons.toml").reason
     finished = [(unit, mark) for unit, mark in marks if mark["status"] == "finished"]
-    samples = tuple(_sample(unit, mark) for unit, mark in finished)
+    samples = tuple(sample_of(unit, mark) for unit, mark in finished)
     return Reproduction(
         request=request,
         claims=claims,

@@ -1,8 +1,9 @@
-"""The measures of drift2006, from rows: latencies of TOF and TOVF, three forms of speed-up, floods to delivery.
+"""The measures of drift2006, from rows: latencies of TOF and TOVF, four forms of speed-up, floods to delivery.
 
 The paper's latency (section 5.2) is the greatest latency of each source, over its messages and all
-destinations, averaged over the sources. Its speed-up is the ratio of two such averages. We add two other forms:
-the mean over the sources of each one's own ratio, and the ratio of the mean ages.
+destinations, averaged over the sources. Its speed-up is the ratio of two such averages. We add three other
+forms: the mean over the sources of each one's own ratio, the ratio of the mean ages, and the mean of the ratios
+of each message at each destination (section 5.1 compares "for the same source-destination node pairs").
 """
 
 from typing import Any, Final
@@ -100,12 +101,20 @@ def measure_latencies(rows: Rows, window: Window) -> dict[str, float]:
         "speedup": float(most_tof.mean() / most_tovf.mean()),
         "speedup_by_source": float((most_tof / most_tovf).mean()),
         "speedup_of_means": float(tof_age.sum() / tovf_age.sum()),
+        "speedup_by_pair": _mean_ratio(tof_age, tovf_age),
+        "advantage_s": float(most_tof.mean() - most_tovf.mean()),
         "tof_age_s_mean": float(tof_age.sum() / delivered_by_both.sum()),
         "tovf_age_s_mean": float(tovf_age.sum() / delivered_by_both.sum()),
         "transit_ms_mean": float(transit / 1000),
         "packet_bytes_mean": float(rows.packet_bytes.mean()),
         "packet_entries_mean": float(rows.packet_entries.mean()),
     }
+
+
+def _mean_ratio(tof_age: Any, tovf_age: Any) -> float:
+    """Return the mean of TOF's age over TOVF's, over messages and destinations that wait at all."""
+    comparable = tovf_age > 0
+    return float((tof_age[comparable] / tovf_age[comparable]).mean())
 
 
 def _most_by_source(age: Any, source: Integers) -> Any:
@@ -119,7 +128,8 @@ def measure_floods(rows: Rows, window: Window, originators: tuple[int, ...], sid
 
     There is one flood a second. Some means are over a part of the grid. `axis`: on the grid lines of the
     (first) originator; `diagonal`: as many columns as rows away from it; `near`: within three hops of it;
-    `far`: the quarter of the nodes with the most hops.
+    `far`: the quarter of the nodes with the most hops. `mean` and `most` are means over nodes of each node's
+    mean and greatest number.
     """
     floods = floods_until_delivery(rows, window)
     node = np.arange(side * side)
@@ -138,6 +148,10 @@ def measure_floods(rows: Rows, window: Window, originators: tuple[int, ...], sid
         "floods_min_of_node_mean": float(floods.min(axis=0).mean()),
         "floods_axis_mean": float(mean[axis].mean()),
         "floods_diagonal_mean": float(mean[diagonal].mean()),
+        "floods_axis_most": float(most[axis].mean()),
+        "floods_diagonal_most": float(most[diagonal].mean()),
+        "floods_near_most": float(most[near].mean()),
+        "floods_far_most": float(most[far].mean()),
         "floods_near_mean": float(mean[near].mean()),
         "floods_far_mean": float(mean[far].mean()),
         "packet_bytes_mean": float(rows.packet_bytes.mean()),

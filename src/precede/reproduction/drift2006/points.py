@@ -3,7 +3,6 @@
 A run is simulated with TOF observed in parallel, verified, and measured from its rows (`measures.py`).
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,8 +14,7 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
 from precede.reproduction.drift2006.measures import Rows, Window, measure_floods, measure_latencies
-from precede.reproduction.judging import Sample
-from precede.reproduction.units import Finding, Unit, expand, finding_about, unit_of
+from precede.reproduction.units import Finding, Unit, expand, finding_about, seeds_of, unit_of
 from precede.witness.verify import verify
 
 FIELD: Final = 400.0
@@ -52,6 +50,7 @@ class Point(Struct, frozen=True):
     layout: str = "field"
     originators: str = ""
     floods: int = FLOODS
+    collisions: bool = False
 
     def senders(self) -> tuple[int, ...]:
         if self.layout == "grid":
@@ -94,6 +93,7 @@ class Point(Struct, frozen=True):
             "reach": REACH,
             "delay": "uniform(0.001, 0.005)",
             "bandwidth": 125_000,
+            "collisions": self.collisions,
         }
         if self.layout != "field":
             side = GRID_SIDE if self.layout == "grid" else 4
@@ -134,14 +134,14 @@ class Point(Struct, frozen=True):
         return Window(slowest, self.last_birth() - slowest)
 
 
-def units(folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
+def units(folder: Path, scale: str, more: bool = False) -> list[Unit]:
     quick = scale == "quick"
     tables, _ = read_toml(folder / "experiments.toml")
     return [
         unit_of("drift2006", point, seed)
         for name, table in tables["experiment"].items()
         for point in expand(name, table, quick, lambda given: Point(**given))
-        for seed in range(1, table["quick_runs" if quick else "runs"] + 1)
+        for seed in seeds_of(tables, table["quick_runs" if quick else "runs"], more)
     ]
 
 

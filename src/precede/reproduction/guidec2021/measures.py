@@ -19,6 +19,10 @@ from precede.measures.gauges import measure_gauges
 FIVE_MINUTES: Final = (270 * SECOND, 330 * SECOND)
 """The stays that count as five minutes. Figure 11 shows one such node, N777; we take all of them."""
 
+TWENTY_MINUTES: Final = 1200 * SECOND
+ONE_BUS: Final = "L01-1"
+"""The bus whose registries Figure 6 shows."""
+
 _DELAYS: Final = ("transit", "wait", "age")
 _STATISTICS: Final = ("mean", "sd", "min", "max", "p50", "p95", "p99")
 
@@ -36,6 +40,12 @@ def measure_world(built: BuiltWorld) -> dict[str, float]:
     arrivals = [(stay.enter, 1) for stay in built.presence]
     departures = [(stay.leave, -1) for stay in built.presence if stay.leave is not None]
     active = np.cumsum([step for _, step in sorted(arrivals + departures)])
+    half = measures.get("stay_s_max", 0.0) / 2
+    measures["stays_below_half_a_day"] = float(sum(length / SECOND < half for length in stays))
+    first = min((stay.enter for stay in built.presence), default=0)
+    measures["entered_in_20_minutes"] = float(
+        sum(stay.enter < first + TWENTY_MINUTES for stay in built.presence)
+    )
     measures["active_most"] = float(active.max(initial=0))
     measures["duration_s"] = (
         (max(at for at, _ in departures) - min(at for at, _ in arrivals)) / SECOND if departures else 0.0
@@ -60,6 +70,7 @@ def measure_log(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> dict[str,
     measures |= {name: float(value) for name, value in sizes.items() if value is not None}
     measures |= _registry_over_the_day(gauges)
     measures |= _distributions(log)
+    measures |= _pending_at_one_bus(log)
     return measures | _five_minute_stays(log, gauges, built)
 
 
@@ -112,6 +123,24 @@ def _delays(log: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return transit, wait
 
 
+def _pending_at_one_bus(log: pa.Table) -> dict[str, float]:
+    """Return the most messages that one bus had received and neither delivered nor given up, from its rows."""
+    rows = log.filter(pc.equal(log["node"].cast(pa.string()), ONE_BUS)).sort_by("step")
+    if not rows.num_rows:
+        return {}
+    pending: set[tuple[str, int, int]] = set()
+    most = 0
+    names = ("message_source", "message_incarnation", "message_number")
+    columns = [rows["kind"].cast(pa.string()).to_pylist(), *(rows[name].to_pylist() for name in names)]
+    for kind, *message in zip(*columns, strict=True):
+        if kind == "received":
+            pending.add(tuple(message))
+            most = max(most, len(pending))
+        elif kind in ("delivered", "discarded"):
+            pending.discard(tuple(message))
+    return {"one_bus_pending_most": float(most)}
+
+
 def _registry_over_the_day(gauges: pa.Table) -> dict[str, float]:
     """Divide the mean size of the co-delivered registry in the last third of the day by that in the middle."""
     registry = gauges.filter(pc.equal(gauges["name"].cast(pa.string()), "co_delivered"))
@@ -141,17 +170,18 @@ def _five_minute_stays(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> di
         f"five_minute_stay_{name}_mean": _count(pc.and_(at_these_nodes, pc.equal(kind, word))) / len(names)
         for name, word in (("receptions", "received"), ("deliveries", "delivered"))
     }
-    return means | {"five_minute_stay_pending_peak_mean": _mean_peak(gauges, names)}
+    peaks = {name: _mean_peak(gauges, names, name) for name in ("pending", "co_delivered")}
+    return means | {f"five_minute_stay_{name}_peak_mean": peak for name, peak in peaks.items()}
 
 
 def _count(mask: Any) -> int:
     return int(pc.sum(mask).as_py() or 0)
 
 
-def _mean_peak(gauges: pa.Table, names: Sequence[str]) -> float:
-    """Return the mean over some nodes of the most messages each had pending."""
+def _mean_peak(gauges: pa.Table, names: Sequence[str], registry: str) -> float:
+    """Return the mean over some nodes of the greatest size of a registry of each."""
     mask = pc.and_(
-        pc.equal(gauges["name"].cast(pa.string()), "pending"),
+        pc.equal(gauges["name"].cast(pa.string()), registry),
         pc.is_in(gauges["node"].cast(pa.string()), pa.array(names)),
     )
     rows = gauges.filter(mask).select(["node", "peak"])

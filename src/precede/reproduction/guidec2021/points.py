@@ -4,7 +4,7 @@ A run is simulated, verified, and measured from its rows (`measures.py`). A layo
 layouts are repetitions, as seeds are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from precede.experiments.run import Run, prepare
 from precede.experiments.scenario import read_scenario
 from precede.experiments.tables import read_toml
 from precede.reproduction.guidec2021.measures import measure_log, measure_world
-from precede.reproduction.judging import Sample
 from precede.reproduction.units import Finding, Unit, finding_about, unit_of
 from precede.witness.verdict import read_order
 from precede.witness.verify import verify
@@ -52,11 +51,13 @@ def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], lis
     return points, list(tables[scale]["seeds"])
 
 
-def units(folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
+def units(folder: Path, scale: str, more: bool = False) -> list[Unit]:
     points, seeds = read_experiments(folder / "experiments.toml", scale)
     return [
         msgspec.structs.replace(
-            unit_of("guidec2021", point, seed, point.varied), replicate=f"{point.layout}{seed}"
+            unit_of("guidec2021", point, seed, point.varied),
+            replicate=f"{point.layout}{seed}",
+            cluster=point.layout,
         )
         for point in points
         for seed in seeds

@@ -2,10 +2,10 @@
 
 `read_experiments` turns `papers/prs1997/experiments.toml` into points; a point and a seed are one `Run`;
 `measure_run` simulates it, verifies it, and measures what the paper measures: the tuples that each message
-carries over N squared, after the warm-up. Runs are added until the interval of the mean is narrow enough.
+carries over N squared, after the warm-up.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,9 +18,7 @@ from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
-from precede.measures.statistics import confidence_interval
-from precede.reproduction.judging import Sample
-from precede.reproduction.units import Finding, Unit, expand, finding_about, plain
+from precede.reproduction.units import Finding, Unit, expand, finding_about, plain, seeds_of
 from precede.witness.verify import verify
 
 _LENGTH: Final = ("warm_up_deliveries", "deliveries")
@@ -29,16 +27,11 @@ WORD_BITS: Final = 32
 
 
 class Precision(Struct, frozen=True):
-    """The length of a run and the number of runs.
-
-    Runs are added until the interval's half width is at most `interval` times the mean.
-    """
+    """The length of a run and the number of runs, which does not depend on what the runs show."""
 
     warm_up_deliveries: int
     deliveries: int
-    fewest_runs: int
-    most_runs: int
-    interval: float = 0.03
+    runs: int
 
 
 class Point(Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,9 +71,10 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-def read_experiments(path: Path, scale: str = "paper") -> tuple[dict[str, list[Point]], Precision]:
-    """Read every experiment of the file as points, and the length and number of runs at this scale."""
-    tables, _ = read_toml(path)
+def read_experiments(
+    tables: Mapping[str, Any], scale: str = "paper"
+) -> tuple[dict[str, list[Point]], Precision]:
+    """Return every experiment of the file as points, and the length and number of runs at this scale."""
     measured = tables["measured"] | (tables["quick"] if scale == "quick" else {})
     experiments = {
         name: list(expand(name, table, scale == "quick", lambda given: msgspec.convert(given, Point)))
@@ -89,29 +83,22 @@ def read_experiments(path: Path, scale: str = "paper") -> tuple[dict[str, list[P
     return experiments, Precision(**measured)
 
 
-def units(folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
-    experiments, precision = read_experiments(folder / "experiments.toml", scale)
-    shares: dict[bytes, list[float]] = {}
-    for sample in samples:
-        shares.setdefault(_key(sample.experiment, sample.varied), []).append(sample.measures["tuple_share"])
-    units = []
-    for point in (point for points in experiments.values() for point in points):
-        varied = plain(point)
-        made = shares.get(_key(point.experiment, varied), [])
-        count = len(made) if narrow_enough(made, precision) else len(made) + 1
-        for seed in range(1, max(precision.fewest_runs, count) + 1):
-            description = {"point": plain(point, ())} | {name: getattr(precision, name) for name in _LENGTH}
-            units.append(
-                Unit(
-                    paper="prs1997",
-                    experiment=point.experiment,
-                    varied=varied,
-                    seed=seed,
-                    replicate=str(seed),
-                    given=description,
-                )
-            )
-    return units
+def units(folder: Path, scale: str, more: bool = False) -> list[Unit]:
+    tables, _ = read_toml(folder / "experiments.toml")
+    experiments, precision = read_experiments(tables, scale)
+    return [
+        Unit(
+            paper="prs1997",
+            experiment=point.experiment,
+            varied=plain(point),
+            seed=seed,
+            replicate=str(seed),
+            given={"point": plain(point, ())} | {name: getattr(precision, name) for name in _LENGTH},
+        )
+        for points in experiments.values()
+        for point in points
+        for seed in seeds_of(tables, precision.runs, more)
+    ]
 
 
 def runs(unit: Unit) -> list[Run]:
@@ -124,15 +111,11 @@ def measure(unit: Unit) -> Finding:
     return measure_run(point, unit.seed, precision)
 
 
-def _key(experiment: str, varied: object) -> bytes:
-    return msgspec.json.encode([experiment, varied], order="sorted")
-
-
 def _read(unit: Unit) -> tuple[Point, Precision]:
     length = {name: int(unit.given[name]) for name in _LENGTH}
     return (
         msgspec.convert(unit.given["point"], Point),
-        Precision(**length, fewest_runs=1, most_runs=1),
+        Precision(**length, runs=1),
     )
 
 
@@ -176,13 +159,3 @@ def _carried_by_message(
     copies = np.bincount(message)
     entries = np.bincount(message, log["control_entries"].to_numpy()[sent]) / copies
     return entries, np.bincount(message, log["control_bytes"].to_numpy()[sent]) / copies
-
-
-def narrow_enough(shares: Sequence[float], precision: Precision) -> bool:
-    """Is the interval of the mean narrow? Never before `fewest_runs`, always at `most_runs`."""
-    if len(shares) < precision.fewest_runs:
-        return False
-    interval = confidence_interval(shares)
-    if len(shares) >= precision.most_runs or interval is None:
-        return len(shares) >= precision.most_runs
-    return (interval[1] - interval[0]) / 2 <= precision.interval * sum(shares) / len(shares)

@@ -58,6 +58,7 @@ def _measure_packets(carried: Integers, size: Integers, node: Integers, nodes: i
     measures["aggregated_percent"] = _percent(aggregated)
     measures["messages_in_aggregates"] = int(carried[aggregated].sum())
     measures["most_messages"] = int(carried.max(initial=0))
+    measures["packets_with_most_messages"] = int((carried == carried.max(initial=0)).sum())
     for name, mask in {
         **{str(count): carried == count for count in range(1, 6)},
         "over_5": carried > 5,

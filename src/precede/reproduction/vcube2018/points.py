@@ -3,7 +3,7 @@
 A run is simulated, verified, and measured from its rows alone (`measures.py`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +14,7 @@ from msgspec import Struct
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
-from precede.reproduction.judging import Sample
-from precede.reproduction.units import Finding, Unit, expand, unit_of
+from precede.reproduction.units import Finding, Unit, expand, seeds_of, unit_of
 from precede.reproduction.vcube2018.measures import Rows, measure_pairs, measure_rows
 from precede.witness.verify import verify
 
@@ -80,9 +79,8 @@ class Scale(Struct, frozen=True):
         return self.runs
 
 
-def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], Scale]:
-    """Read every point of the file, once for each start process, and how many runs each gets at this scale."""
-    tables, _ = read_toml(path)
+def read_experiments(tables: Mapping[str, Any], scale: str = "paper") -> tuple[list[Point], Scale]:
+    """Return every point, once for each start process, and how many runs each gets at this scale."""
     points = [
         point
         for name, table in tables["experiment"].items()
@@ -93,16 +91,18 @@ def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], Sca
     return points, Scale(**(tables["quick"] if scale == "quick" else tables["measured"]), own=own)
 
 
-def _point(start: tuple[str, str], given: dict[str, Any]) -> Point:
-    return Point(start=start[0], first=start[1], **given)
+def _point(start: tuple[str, Mapping[str, str]], given: dict[str, Any]) -> Point:
+    """Make a point with a reading of `[starts]`; what an experiment sets itself comes first."""
+    return Point(start=start[0], **{**start[1], **given})
 
 
-def units(folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
-    points, repetitions = read_experiments(folder / "experiments.toml", scale)
+def units(folder: Path, scale: str, more: bool = False) -> list[Unit]:
+    tables, _ = read_toml(folder / "experiments.toml")
+    points, repetitions = read_experiments(tables, scale)
     return [
         unit_of("vcube2018", point, seed)
         for point in points
-        for seed in range(1, repetitions.runs_of(point) + 1)
+        for seed in seeds_of(tables, repetitions.runs_of(point), more)
     ]
 
 

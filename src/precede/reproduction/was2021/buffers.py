@@ -8,17 +8,35 @@ python -m precede.reproduction.was2021.buffers buffers --rate 60 --duration 20
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from precede.core.instants import SECOND
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.witness.verify import verify
 
 STATIONS: Final = 10
+_SETTLING: Final = 10
+"""Seconds after a restart that still belong to the failure when the usual state is measured."""
 RATES: Final = {"buffers": 35.0, "failures": 15.0}
+
+
+class Failure(NamedTuple):
+    """A host that fails for a while, in seconds of the run."""
+
+    host: str
+    begins: int
+    ends: int
+
+
+def failures(duration: int) -> list[Failure]:
+    """Return the failures of section 5.3 that end before the run does."""
+    planned = [Failure(f"h{7 * number}", 10 + 30 * number, 15 + 32 * number) for number in range(9)]
+    return [failure for failure in planned if failure.ends < duration]
 
 
 def describe(
@@ -32,14 +50,8 @@ def describe(
     """Describe a run of section 5.2 (`buffers`) or 5.3 (`failures`): 1 Mb/s on the air, 20 hosts a cell."""
     gap = hosts / (rate or RATES[experiment])
     crashes = [
-        {
-            "node": f"h{7 * number}",
-            "at": f"{10 + 30 * number}s",
-            "restart": f"{15 + 32 * number}s",
-            "keep": True,
-        }
-        for number in range(9)
-        if experiment == "failures" and 15 + 32 * number < duration
+        {"node": failure.host, "at": f"{failure.begins}s", "restart": f"{failure.ends}s", "keep": True}
+        for failure in (failures(duration) if experiment == "failures" else ())
     ]
     return Run(
         world={
@@ -77,11 +89,14 @@ def measure(
     verdict = verify(sink.events(), "causal")
     sizes = np.array([sizes for sizes in buffer_sizes(sink.gauges()).values() if len(sizes) == STATIONS])
     ordered = np.sort(sizes, axis=1)
-    silent = max((2 * number + 5 for number in range(9) if 15 + 32 * number < duration), default=0)
+    silent = max((failure.ends - failure.begins for failure in failures(duration)), default=0)
     most, rest = ordered[:, -1], ordered[:, :-1]
     mean = rest.mean(axis=1)
     busy = (np.arange(len(sizes)) >= 5) & (mean > 0)
+    more = measure_failures(sink.events(), sizes, failures(duration)) if experiment == "failures" else {}
     return {
+        **more,
+        "sbuffer_deviation_over_20_percent": float(100 * (rest.std(axis=1)[busy] > 20).mean()),
         "experiment": experiment,
         "seed": seed,
         "duration_s": duration,
@@ -96,6 +111,49 @@ def measure(
         "violations": verdict.violations + (verdict.verdict != "holds"),
         "counters": outcome.counters,
     }
+
+
+def measure_failures(log: pa.Table, sizes: Any, crashes: Sequence[Failure]) -> dict[str, float]:
+    """Measure Figure 10: how soon a host has all messages again, and what its failure does to other stations.
+
+    `sizes` has a row for each second and a column for each station. The fullest station is left out of `rest`.
+    """
+    second = np.arange(len(sizes))
+    during = [(second >= crash.begins) & (second <= crash.ends) for crash in crashes]
+    settling = [(second >= crash.begins) & (second <= crash.ends + _SETTLING) for crash in crashes]
+    outside = (second >= 5) & ~np.any(settling, axis=0)
+    ordered = np.sort(sizes, axis=1)
+    rest = ordered[:, :-1].mean(axis=1)
+    usual = max(float(rest[outside].mean()), 1e-9)
+    recoveries = [recovery_s(log, crash) for crash in crashes]
+    last = sizes[settling[-1]].mean(axis=0) > 2 * np.maximum(sizes[outside].mean(axis=0), 1.0)
+    measures = {
+        "recovery_s_most_but_last": max(recoveries[:-1], default=0.0),
+        "recovery_s_last": recoveries[-1],
+        "sbuffer_rest_first_failures_over_outside": float(rest[np.any(during[:-1], axis=0)].mean() / usual),
+        "sbuffer_rest_last_failure_over_outside": float(rest[during[-1]].mean() / usual),
+        "stations_degraded_last": float(max(int(last.sum()) - 1, 0)),
+    }
+    deviation, most = ordered[:, :-1].std(axis=1), ordered[:, -1]
+    for name, chosen in (("below_150", (second >= 5) & (most < 150)), ("above_200", most > 200)):
+        if chosen.any():
+            measures[f"sbuffer_deviation_{name}"] = float(deviation[chosen].mean())
+    return measures
+
+
+def recovery_s(log: pa.Table, crash: Failure) -> float:
+    """Return the seconds from a host's restart until it has delivered what was broadcast while it was down."""
+    begins, ends = crash.begins * SECOND, crash.ends * SECOND
+    kind, at = log["kind"].cast(pa.string()), log["at_us"]
+    born = pc.and_(pc.equal(kind, "broadcast"), pc.and_(pc.greater(at, begins), pc.less(at, ends)))
+    own = pc.and_(pc.equal(kind, "delivered"), pc.equal(log["node"].cast(pa.string()), crash.host))
+    names = ("message_source", "message_number")
+    missed = set(zip(*(log.filter(born)[name].to_pylist() for name in names), strict=True))
+    delivered = log.filter(pc.and_(own, pc.greater_equal(at, ends)))
+    rows = zip(*(delivered[name].to_pylist() for name in (*names, "at_us")), strict=True)
+    instants = {(source, number): instant for source, number, instant in rows}
+    never = int(pc.max(at).as_py())
+    return max((instants.get(message, never) - ends for message in missed), default=0) / SECOND
 
 
 def buffer_sizes(gauges: pa.Table) -> dict[int, list[int]]:

@@ -4,7 +4,7 @@ A point and a seed are one run of one protocol; two protocols with one seed have
 broadcasts. Everything is measured from rows. One second of silence lets hosts join before the first message.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -21,8 +21,7 @@ from precede.experiments.run import Run, carry_out, prepare
 from precede.experiments.tables import read_toml
 from precede.measures.events import measure_events
 from precede.measures.messages import Window
-from precede.reproduction.judging import Sample
-from precede.reproduction.units import Finding, Unit, expand, finding_about, unit_of
+from precede.reproduction.units import Finding, Unit, expand, finding_about, seeds_of, unit_of
 from precede.reproduction.was2021 import buffers
 from precede.sim.randomness import Generators
 from precede.witness.verify import verify
@@ -61,6 +60,7 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
     within: float = 1.0
     options: Mapping[str, str] = {}
     like: str = ""
+    retries: int = 0
 
     @property
     def load(self) -> str:
@@ -68,10 +68,9 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
         return self.like or self.experiment
 
 
-def read_experiments(path: Path, scale: str = "paper") -> list[tuple[Point, int]]:
-    """Read every point of the file, and with how many seeds it is run at this scale."""
+def read_experiments(tables: Mapping[str, Any], scale: str = "paper") -> list[tuple[Point, int]]:
+    """Return every point of the file, and with how many seeds it is run at this scale."""
     quick = scale == "quick"
-    tables, _ = read_toml(path)
     most = tables["quick" if quick else "measured"]["runs"]
     shorter = tables["quick"]["seconds"] if quick else 1
 
@@ -85,16 +84,18 @@ def read_experiments(path: Path, scale: str = "paper") -> list[tuple[Point, int]
     ]
 
 
-def units(folder: Path, scale: str, samples: Sequence[Sample]) -> list[Unit]:
+def units(folder: Path, scale: str, more: bool = False) -> list[Unit]:
+    tables, _ = read_toml(folder / "experiments.toml")
     return [
         unit_of("was2021", point, seed, _varied(point))
-        for point, seeds in read_experiments(folder / "experiments.toml", scale)
-        for seed in range(1, seeds + 1)
+        for point, seeds in read_experiments(tables, scale)
+        for seed in seeds_of(tables, seeds, more)
     ]
 
 
 def _varied(point: Point) -> dict[str, Any]:
-    return {"protocol": point.protocol, "hosts": point.hosts, **point.options}
+    retries = {"retries": point.retries} if point.retries else {}
+    return {"protocol": point.protocol, "hosts": point.hosts, **retries, **point.options}
 
 
 def runs(unit: Unit) -> list[Run]:
@@ -132,6 +133,7 @@ def describe(point: Point, seed: int) -> Run:
             "stations": point.stations,
             "hosts": point.hosts,
             "bitrate": point.bitrate,
+            "retries": point.retries,
             "duration": f"{last + DRAIN}us",
         },
         workload={"script": list(_script(point, seed))},

@@ -1,0 +1,194 @@
+"""The measured part of a paper's page: a picture and a sentence for each exhibit, causes, all claims.
+
+`precede reproduce all --pages docs/papers` writes it between two marks of each page, from stored results alone.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from precede.cli.evidence.exhibits import figures_of, interval, ours, published
+from precede.core.errors import BadInput
+from precede.report.figures import Curve, Figure, Mark, Point, svg
+from precede.report.tables import Cell, Table, markdown
+from precede.reproduction.claims import experiments_of
+from precede.reproduction.exhibits import by_exhibit, count_automatic, count_statuses, read_findings
+from precede.reproduction.judging import STATUSES, Comparison
+from precede.reproduction.request import Reproduction
+from precede.reproduction.results import Results, digest_of_all, read_results
+
+BEGIN: Final = "<!-- results: begin -->"
+END: Final = "<!-- results: end -->"
+_SHOWN: Final = tuple(status for status in STATUSES if status != "paper scale only")
+
+
+def write_page(result: Reproduction, evidence: Reproduction | None, results: Results, page: Path) -> None:
+    """Replace the text between the two marks of a paper's page, and write its pictures beside it."""
+    if not page.is_file():
+        raise BadInput(f"{page}: no such page (it needs the marks {BEGIN} and {END})")
+    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise BadInput(f"{page}: no marks {BEGIN} and {END}")
+    text = "\n".join(_lines(result, evidence, results, page))
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+
+
+def _lines(result: Reproduction, evidence: Reproduction | None, results: Results, page: Path) -> Iterator[str]:
+    key, judged = result.request.key, [one for one in result.comparisons if one.status != "paper scale only"]
+    cpu_s = sum(sum(point.cpu_s) for point in results.points)
+    codes = sorted({point.code for point in results.points})
+    runs = sum(len(point.replicates) for point in results.points)
+    yield (
+        f"Written by `precede reproduce all --pages docs/papers` from `papers/{key}/results.json`, without a "
+        f"simulation: {runs:,} runs, {result.violations:,} violations, {cpu_s:,.0f} s of CPU, "
+        f"code {', '.join(codes)}. "
+        f"Digest of the judged fields of all claims: `{digest_of_all(result.request.all_claims())}`."
+    )
+    yield ""
+    yield from _counts(result)
+    yield from _pictures(result, page)
+    yield from _causes(judged)
+    yield from _fold(f"All {len(judged)} judged claims", markdown(_claims_table(judged, "paper")))
+    if evidence is not None and evidence.comparisons:
+        rows = [one for one in evidence.comparisons if one.status != "paper scale only"]
+        yield from _fold(
+            "What the causes rest on: statements of ours, judged like claims",
+            markdown(_claims_table(rows, "expected")),
+        )
+
+
+def _counts(result: Reproduction) -> Iterator[str]:
+    """Yield a table with the number of claims of each status, by exhibit."""
+    spent = {name: sum(sum(point) for point in points) for name, points in _cpu_by_experiment(result).items()}
+    rows = []
+    for exhibit, comparisons in by_exhibit(result.comparisons).items():
+        counted = [one for one in comparisons if not one.claim.automatic]
+        counts = count_statuses(counted)
+        scales = "/".join(dict.fromkeys(one.scale for one in comparisons))
+        cost = sum(spent.get(name, 0.0) for name in sorted(experiments_of([one.claim for one in comparisons])))
+        named = (
+            f"`precede reproduce {result.request.key}/{exhibit}`",
+            len(counted),
+            *(counts.get(s) for s in STATUSES),
+        )
+        rows.append([*named, scales, round(cost)])
+    header = ("exhibit", "claims", *STATUSES, "scale", "CPU s")
+    yield markdown(Table("Claims by exhibit", header, rows)).rstrip("\n")
+    held, automatic = count_automatic(result.comparisons)
+    if automatic:
+        yield ""
+        yield f"Counted apart: {held} of {automatic} identities, which hold whatever the protocol does."
+    yield ""
+
+
+def _cpu_by_experiment(result: Reproduction) -> dict[str, list[tuple[float, ...]]]:
+    stored = read_results(result.request.folder)
+    spent: dict[str, list[tuple[float, ...]]] = {}
+    for point in stored.points if stored is not None else ():
+        spent.setdefault(point.experiment, []).append(point.cpu_s)
+    return spent
+
+
+def _pictures(result: Reproduction, page: Path) -> Iterator[str]:
+    """Yield a heading, a sentence and a picture for each exhibit; write the pictures."""
+    findings = read_findings(result.request.folder / "figures.toml")
+    drawn = list(figures_of(result))
+    for exhibit, comparisons in by_exhibit(result.comparisons).items():
+        pictures = [
+            (spec.name, figure) for spec, figure in drawn if re.match(rf"{re.escape(exhibit)}(?!\d)", spec.name)
+        ]
+        if not pictures:
+            pictures = [(exhibit, figure) for figure in _beside_published(exhibit, comparisons)]
+        counts = count_statuses([one for one in comparisons if not one.claim.automatic])
+        words = ", ".join(f"{count} {status}" for status, count in counts.items()) or "identities only"
+        yield f"### {_title(exhibit)}"
+        yield ""
+        yield f"{findings.get(exhibit, '')} ({words})".strip()
+        yield ""
+        for name, figure in pictures:
+            file = page.with_name(f"{page.stem}-{name}.svg")
+            file.write_text(svg(figure), encoding="utf-8")
+            yield f"![{figure.title}]({file.name})"
+            yield ""
+
+
+def _title(exhibit: str) -> str:
+    return re.sub(r"^([a-z]+)(?=[0-9])", r"\1 ", exhibit).capitalize()
+
+
+def _beside_published(exhibit: str, comparisons: Sequence[Comparison]) -> Iterator[Figure]:
+    """Yield a picture of claims about a value: ours over the published value, with interval and tolerance."""
+    points: list[Point] = []
+    marks: list[Mark] = []
+    names: list[str] = []
+    for one in comparisons:
+        claim = one.claim
+        if claim.kind not in ("about", "greatest") or one.ours is None or not claim.value:
+            continue
+        x, value = len(points), claim.value
+        middle = sum(one.ours) / 2 / value
+        ends = sorted(end / value for end in one.interval) if one.interval is not None else (None, None)
+        points.append(Point(x, middle, *ends))
+        reach = claim.reach(value) / abs(value)
+        marks.append(Mark(x, low=1 - reach, high=1 + reach, says=f"{claim.id}: {claim.says}"))
+        names.append(str(x + 1))
+    if points:
+        label = "claim, in the order of the table"
+        yield Figure(
+            f"{_title(exhibit)}: ours over the published value", label, "ours / published",
+            [Curve("ours", points, joined=False)], marks, names,
+        )  # fmt: skip
+
+
+def _causes(judged: Sequence[Comparison]) -> Iterator[str]:
+    missed = [one for one in judged if one.status == "not reproduced"]
+    if not missed:
+        return
+    yield "### Not reproduced, and why"
+    yield ""
+    for why, shown_by in dict.fromkeys((one.reason, one.shown_by) for one in missed):
+        named = dict.fromkeys(f"`{one.claim.id}`" for one in missed if one.reason == why)
+        cause = f"{why} ({shown_by})" if why else "no cause was found yet"
+        yield f"* {', '.join(named)}: {cause}."
+    yield ""
+
+
+def _claims_table(comparisons: Sequence[Comparison], expected: str) -> Table:
+    readings = any(one.reading for one in comparisons)
+    header = (
+        "claim",
+        "place",
+        "says",
+        *(("reading",) if readings else ()),
+        expected,
+        "ours",
+        "95 % interval",
+        "runs",
+        "status",
+    )
+    rows: list[list[Cell]] = [
+        [
+            f"`{one.claim.id}`",
+            one.claim.place,
+            one.claim.says,
+            *([one.reading] if readings else []),
+            published(one.claim),
+            ours(one),
+            interval(one),
+            one.runs,
+            one.status + (" (identity)" if one.claim.automatic else ""),
+        ]
+        for one in comparisons
+    ]
+    return Table("Published beside ours" if expected == "paper" else "Expected beside ours", header, rows)
+
+
+def _fold(title: str, text: str) -> Iterator[str]:
+    yield f"<details><summary>{title}</summary>"
+    yield ""
+    yield text.rstrip("\n")
+    yield ""
+    yield "</details>"
+    yield ""
