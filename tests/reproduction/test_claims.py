@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from precede.core.errors import BadInput
+from precede.reproduction.choices import Candidate, Choice, choose_setting, read_choices
 from precede.reproduction.claims import Claim, Claims, Reason, read_claims
 from precede.reproduction.judging import Sample, judge
+from precede.reproduction.results import PointResult, Results
 from precede.reproduction.units import PAPERS, find_paper
 
 FOLDER = Path(__file__).parents[2] / "papers"
@@ -316,3 +318,63 @@ def test_two_claims_with_one_id_are_bad_input(tmp_path):
 def test_the_exhibit_of_a_claim_is_read_from_its_place(place, exhibit):
     claim = Claim(id="c", place=place, says="s", experiment="e", measure="m", kind="withheld")
     assert claim.exhibit == exhibit
+
+
+def test_an_unstated_setting_is_chosen_by_some_cells_and_judged_by_others():
+    published = {"a": 1.0, "b": 2.0}
+    claims = Claims(
+        "x",
+        tuple(
+            Claim(id=name, says="s", where={"cell": name}, measure="m", kind="about", value=v, tolerance=0.1)
+            for name, v in published.items()
+        ),
+    )  # fmt: skip
+    measured = {("near", "a"): 1.05, ("near", "b"): 3.0, ("far", "a"): 1.5, ("far", "b"): 2.0}
+    points = tuple(
+        PointResult(
+            scale="paper",
+            experiment="model",
+            varied={"cell": cell, "model": model},
+            code="1",
+            replicates=("1", "2"),
+            cpu_s=(0.0, 0.0),
+            measures={"m": (value, value)},
+        )
+        for (model, cell), value in measured.items()
+    )
+    choice = Choice(
+        name="c",
+        says="s",
+        experiment="model",
+        cells=("a",),
+        judged=("b",),
+        candidate=tuple(Candidate(name, {"model": name}) for name in ("near", "far", "never run")),
+    )
+    chosen = choose_setting(choice, claims, Results(paper="x", points=points))
+    assert chosen.best == "near", "the cell that judges does not choose"
+    assert set(chosen.deviations) == {"near", "far"}
+    assert [one.status for one in chosen.comparisons] == ["not reproduced"]
+    assert choose_setting(choice, claims, Results(paper="x")) is None
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_choices_name_claims_and_points_of_the_papers_scale(key):
+    claims = read_claims(FOLDER / key / "claims.toml")
+    units = find_paper(key).units(FOLDER / key, "paper")
+    points = tuple(
+        PointResult(
+            scale="paper",
+            experiment=unit.experiment,
+            varied=unit.varied,
+            code="1",
+            replicates=(unit.replicate,),
+            cpu_s=(0.0,),
+            measures={c.measure: (1.5,) for c in claims.claim},
+        )
+        for unit in units
+    )
+    for choice in read_choices(FOLDER / key):
+        assert not set(choice.cells) & set(choice.judged)
+        chosen = choose_setting(choice, claims, Results(paper=key, points=points))
+        assert set(chosen.deviations) == {one.name for one in choice.candidate}
+        assert all(one.points for one in chosen.comparisons)

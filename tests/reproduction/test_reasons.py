@@ -183,6 +183,28 @@ def test_the_shortest_transit_is_one_transfer(milliseconds):
     assert measure_events(sink.events().to_batches())["transit_us_min"] == milliseconds * 1000
 
 
+def test_random_transfer_times_bring_the_shortest_transit_near_zero_and_leave_the_mean():
+    """Two nodes that meet for an hour, 400 messages each: transfers of 0.1 s, fixed and exponential."""
+    transits = {}
+    for name, air in (("fixed", {"overhead": "100ms"}), ("drawn", {"jitter": "exponential(0.1)"})):
+        run = Run(
+            world={"kind": "contacts", "nodes": 2, "meetings": [["0", "1", "0s", "1h"]], **air},
+            workload={"every": "constant(9)", "first": "constant(2)", "until": "59min"},
+            protocol="delta_causal",
+            options={"lifetime": "1min"},
+            end="2h",
+            log="messages",
+        )
+        sink = TableSink()
+        carry_out(run, sink)
+        transits[name] = measure_events(sink.events().to_batches())
+    fixed, drawn = transits["fixed"], transits["drawn"]
+    assert fixed["transit_us_min"] == fixed["transit_us_max"] == 100_000
+    assert drawn["transit_us_min"] < 10_000
+    assert abs(drawn["transit_us_mean"] - 100_000) < 20_000
+    assert fixed["deliveries"] == drawn["deliveries"]
+
+
 def test_eight_nodes_aggregate_in_the_papers_own_figure_5():
     page = read_text(ROOT / "scenarios" / "vcube2018" / "figure-5.txt")
     shown_lines = [line for step in play(page) for line in step]

@@ -19,21 +19,24 @@ from precede.witness.verify import verify
 HOSTS = 10
 
 
-def births(random: Random) -> list[dict[str, Any]]:
-    """A hundred broadcasts to one to nine hosts each."""
+def births(random: Random, by_stations: bool = False) -> list[dict[str, Any]]:
+    """A hundred broadcasts to one to nine hosts each; every third by a station if stations send, too."""
     script: list[dict[str, Any]] = []
-    for _ in range(100):
-        source = random.randrange(HOSTS)
-        others = [f"h{number}" for number in range(HOSTS) if number != source]
+    for number in range(100):
+        source = f"s{number % 4}" if by_stations and number % 3 == 0 else f"h{random.randrange(HOSTS)}"
+        others = [host for host in (f"h{number}" for number in range(HOSTS)) if host != source]
         to = random.sample(others, random.randint(1, 9))
-        script.append({"src": f"h{source}", "at": f"{random.randint(1_000, 9_000)}ms", "to": to})
+        script.append({"src": source, "at": f"{random.randint(1_000, 9_000)}ms", "to": to})
     return script
 
 
 @pytest.mark.parametrize("frames", ["cell", "host"])
 @pytest.mark.parametrize("speed", [1.39, 30.0])
-def test_every_destination_and_no_other_host_delivers_each_message_once(frames: str, speed: float) -> None:
-    script = births(Random(5))
+@pytest.mark.parametrize("by_stations", [False, True])
+def test_every_destination_and_no_other_host_delivers_each_message_once(
+    frames: str, speed: float, by_stations: bool
+) -> None:
+    script = births(Random(5), by_stations)
     run = Run(
         world={
             "kind": "cellular",
@@ -110,6 +113,22 @@ def test_bad_destinations_are_refused(options: dict[str, Any], to: Any, cause: s
     with pytest.raises(Refused, match=cause):
         node.broadcast(b"m", 0, to)
     assert node.sizes()["sbuffer"] == 0
+
+
+def test_a_stations_second_message_waits_for_its_first_at_a_host_that_gets_both() -> None:
+    """Section 9: a station multicasts, too; its barrier names its own earlier message."""
+    options = registry.find("prs_mobile").options(stations=1)
+    station = registry.make("prs_mobile", "station", Context(0, (0, 1, 2), options, Random(1)))
+    accept, *_ = station.broadcast(b"one", 0, (1,))
+    assert isinstance(accept, Accept)
+    assert (accept.message.id.source, accept.message.id.number, accept.destinations) == (0, 1, (1,))
+    station.broadcast(b"two", 1, (1, 2))
+    _, second = station.offers.stored.values()
+    assert dict(station.own.order.needs(second.stamp)) == {}
+    host = station.rule.new_order(1)
+    assert list(host.needs(second.stamp).values()) == [1]
+    with pytest.raises(Refused, match="another host"):
+        station.broadcast(b"three", 2, (0,))
 
 
 def test_without_destinations_a_message_goes_to_every_other_host() -> None:

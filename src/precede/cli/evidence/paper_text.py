@@ -12,6 +12,7 @@ from precede.cli.evidence.exhibits import figures_of, interval, ours, published
 from precede.core.errors import BadInput
 from precede.report.figures import Curve, Figure, Mark, Point, svg
 from precede.report.tables import Cell, Table, markdown
+from precede.reproduction.choices import choose_setting, read_choices
 from precede.reproduction.claims import experiments_of
 from precede.reproduction.exhibits import by_exhibit, count_automatic, count_statuses, read_findings
 from precede.reproduction.judging import STATUSES, Comparison
@@ -50,6 +51,7 @@ def _lines(result: Reproduction, evidence: Reproduction | None, results: Results
     yield from _counts(result)
     yield from _pictures(result, page)
     yield from _causes(judged)
+    yield from _choices(result, results)
     yield from _fold(f"All {len(judged)} judged claims", markdown(_claims_table(judged, "paper")))
     if evidence is not None and evidence.comparisons:
         rows = [one for one in evidence.comparisons if one.status != "paper scale only"]
@@ -153,6 +155,31 @@ def _causes(judged: Sequence[Comparison]) -> Iterator[str]:
         cause = f"{why} ({shown_by})" if why else "no cause was found yet"
         yield f"* {', '.join(named)}: {cause}."
     yield ""
+
+
+def _choices(result: Reproduction, results: Results) -> Iterator[str]:
+    """Yield how an unstated setting was chosen: all candidates, and the judged cells of the best."""
+    key = result.request.key
+    for choice in read_choices(result.request.folder):
+        chosen = choose_setting(choice, result.request.all_claims(), results)
+        yield f"### Not stated, so chosen: {choice.says}"
+        yield ""
+        cells = ", ".join(f"`{name}`" for name in choice.cells)
+        yield f"Named before the runs: {cells} choose, the others judge (`papers/{key}/choices.toml`)."
+        yield ""
+        if chosen is None:
+            yield f"Not measured yet (`precede reproduce {key}/{choice.experiment} --scale paper --store`)."
+            yield ""
+            continue
+        rows: list[list[Cell]] = [
+            [name, round(off, 2), "chosen" if name == chosen.best else ""]
+            for name, off in chosen.deviations.items()
+        ]
+        header = ("candidate", "mean deviation of the choosing cells, in tolerances", "")
+        yield markdown(Table(choice.name, header, rows)).rstrip("\n")
+        yield ""
+        yield markdown(_claims_table(chosen.comparisons, "paper")).rstrip("\n")
+        yield ""
 
 
 def _claims_table(comparisons: Sequence[Comparison], expected: str) -> Table:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from precede.core.errors import BadInput
 from precede.core.instants import HOUR, SECOND, Duration, Instant, parse_duration
 from precede.core.settings import whole
-from precede.experiments.keys import MOST_NODES, duration, input_file, key, node_count
+from precede.experiments.keys import MOST_NODES, distribution, duration, input_file, key, node_count
 from precede.experiments.tables import Table
 from precede.experiments.worlds import generators
 from precede.experiments.worlds.kinds import (
@@ -28,6 +28,7 @@ from precede.experiments.worlds.kinds import (
 from precede.experiments.worlds.radios import RadioName, with_radio
 from precede.sim.networks.contacts import Contact, ContactNetwork
 from precede.sim.networks.interference import InterferingContacts
+from precede.sim.randomness import Distribution
 from precede.traces.contacts import ContactList, read_contacts
 
 _INSTANT: Final = (
@@ -148,6 +149,9 @@ class ContactsTable(WorldTable, frozen=True, kw_only=True):
     setup: Annotated[Duration, duration("time at the beginning of a contact in which nothing is sent")] = 0
     bandwidth: Annotated[float, key("bytes per second", least=1e-9)] = float("inf")
     overhead: Annotated[Duration, duration("time each message takes in addition to its bytes")] = 0
+    jitter: Annotated[
+        Distribution | None, distribution("time drawn for each message, in addition to `overhead`")
+    ] = None
     share: Annotated[
         Literal["link", "node", "air"],
         key("one transmitter for each direction of a link, one per node, or air that neighbours share"),
@@ -179,10 +183,15 @@ def _build(world: ContactsTable, table: Table, seed: int) -> BuiltWorld:
     contacts = [(a, b, min(start + air["setup"], end), end) for a, b, start, end in plan.contacts]
     network: ContactNetwork
     if air["share"] == "air":
-        network = InterferingContacts(contacts, air["bandwidth"], air["overhead"], world.summaries)
+        network = InterferingContacts(
+            contacts, air["bandwidth"], air["overhead"], world.summaries, world.jitter
+        )
     else:
-        network = ContactNetwork(contacts, air["bandwidth"], air["overhead"], air["share"], world.summaries)
-    note = _INSTANT if air["bandwidth"] == float("inf") and not air["overhead"] else ""
+        network = ContactNetwork(
+            contacts, air["bandwidth"], air["overhead"], air["share"], world.summaries, world.jitter
+        )
+    takes_time = air["bandwidth"] < float("inf") or air["overhead"] or world.jitter is not None
+    note = "" if takes_time else _INSTANT
     return BuiltWorld(network, plan.names, plan.presence, end=plan.end, note=note)
 
 

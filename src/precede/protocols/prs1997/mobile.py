@@ -88,22 +88,18 @@ class PrsGivePacket(ProxyGivePacket, frozen=True, gc=False):
         return 12 + 4 * len(self.delivered) + 8 * self.tuples
 
 
-class PrsHost(ProxyHost):
-    """A host that multicasts to other hosts, by default to all. It refuses itself as one (section 5.1)."""
+class Destinations:
+    """The hosts that a node may multicast to: all others."""
 
     def __init__(self, context: Context[PrsMobileOptions]) -> None:
-        super().__init__(context)
         stations = context.options.stations
-        self.others = tuple(member for member in context.members if member >= stations and member != self.node)
+        self.others = tuple(
+            member for member in context.members if member >= stations and member != context.node
+        )
         self.knows_hosts = stations > 0
 
-    def broadcast(
-        self,
-        payload: bytes,
-        now: Instant,
-        to: Sequence[NodeId] | None = None,
-        lifetime: Duration | None = None,
-    ) -> Effects:
+    def read(self, to: Sequence[NodeId] | None, lifetime: Duration | None) -> tuple[NodeId, ...]:
+        """Return the destinations of a message, ascending. Raises Refused for ones that cannot be."""
         if lifetime is not None:
             raise Refused("causal multicast has no lifetimes: a message reaches all its destinations")
         if to is None and not self.knows_hosts:
@@ -113,6 +109,24 @@ class PrsHost(ProxyHost):
             raise Refused("the destination set is empty, or a destination is named twice")
         if any(host not in self.others for host in destinations):
             raise Refused("every destination must be another host")
+        return destinations
+
+
+class PrsHost(ProxyHost):
+    """A host that multicasts to other hosts, by default to all. It refuses itself as one (section 5.1)."""
+
+    def __init__(self, context: Context[PrsMobileOptions]) -> None:
+        super().__init__(context)
+        self.destinations = Destinations(context)
+
+    def broadcast(
+        self,
+        payload: bytes,
+        now: Instant,
+        to: Sequence[NodeId] | None = None,
+        lifetime: Duration | None = None,
+    ) -> Effects:
+        destinations = self.destinations.read(to, lifetime)
         message = Message(MessageId(self.node, 0, self.number + 1), payload)
         effects: list[Effect] = [Accept(message, destinations)]
         self._queue(PrsUpPacket(self.node, message, destinations, ()), now, effects)
@@ -203,7 +217,34 @@ class MobileRule(ProxyRule):
 
 
 class PrsStation(ProxyStation):
-    """A proxy station whose hosts report their deliveries with each own message."""
+    """A proxy station whose hosts report their deliveries with each own message.
+
+    Section 9 lets a station multicast, too. It has a causal barrier of its own for that (`own`), and hands its
+    message to the other stations like one of a host. It is nobody's destination, so its messages depend on its
+    earlier ones alone.
+    """
+
+    def __init__(self, context: Context[PrsMobileOptions]) -> None:
+        rule = MobileRule(context.node, len(context.members))
+        super().__init__(context, rule)
+        self.destinations = Destinations(context)
+        self.own = ProxyRecord(0, rule.new_order(context.node))
+
+    def broadcast(
+        self,
+        payload: bytes,
+        now: Instant,
+        to: Sequence[NodeId] | None = None,
+        lifetime: Duration | None = None,
+    ) -> Effects:
+        destinations = self.destinations.read(to, lifetime)
+        self.own.accepted += 1
+        message = Message(MessageId(self.node, 0, self.own.accepted), payload)
+        effects: list[Effect] = [Accept(message, destinations)]
+        number = self.offers.received.get(self.node, 0) + 1
+        app = self.rule.stamp(PrsUpPacket(self.node, message, destinations, ()), number, self.own)
+        self._disseminate(app, None, now, effects)
+        return effects
 
     def _on_up(self, packet: ProxyUpPacket, now: Instant, effects: list[Effect]) -> None:
         if not isinstance(packet, PrsUpPacket):
@@ -221,7 +262,7 @@ def build(role: str, context: Context[PrsMobileOptions]) -> Node:
         )
     if role == "host":
         return PrsHost(context)
-    return PrsStation(context, MobileRule(context.node, len(context.members)))
+    return PrsStation(context)
 
 
 ENTRY: Final = Entry(

@@ -94,8 +94,7 @@ def units(folder: Path, scale: str, more: bool = False) -> list[Unit]:
 
 
 def _varied(point: Point) -> dict[str, Any]:
-    retries = {"retries": point.retries} if point.retries else {}
-    return {"protocol": point.protocol, "hosts": point.hosts, **retries, **point.options}
+    return {"protocol": point.protocol, "hosts": point.hosts, "retries": point.retries, **point.options}
 
 
 def runs(unit: Unit) -> list[Run]:

@@ -1,11 +1,12 @@
 """The contact network: two nodes hear each other while a contact lasts (guidec2021, sections III and VI).
 
 A contact is (a, b, start, end); its start is included, its end is not. A link is up while there is a contact
-and both nodes are up. A transfer takes `size / bandwidth + overhead` per message in the packet. With
-`share="link"` each direction of a link has its own transmitter; with `share="node"` a node has one for all
-its links. `link_down` drops packets that are queued or in flight to that peer. Packets without messages
-(summaries) take no time unless `summaries="timed"`; then they queue like the others and take `size /
-bandwidth`. Packets that take no time cross any number of hops within one instant.
+and both nodes are up. A transfer takes `size / bandwidth + overhead` per message in the packet, and with
+`jitter` a time that is drawn for each message, from the sender's own generator. With `share="link"` each
+direction of a link has its own transmitter; with `share="node"` a node has one for all its links. `link_down`
+drops packets that are queued or in flight to that peer. Packets without messages (summaries) take no time
+unless `summaries="timed"`; then they queue like the others and take `size / bandwidth`. Packets that take no
+time cross any number of hops within one instant.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from precede.core.effects import RADIO, Key, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
+from precede.sim.draws import Draws
 from precede.sim.networks.network import CONTACTS_BEGIN, CONTACTS_END, Network, Simulator
 
 if TYPE_CHECKING:
     from precede.sim.node_inputs import NodeInputs
+    from precede.sim.randomness import Distribution
 
 Contact: TypeAlias = tuple[NodeId, NodeId, Instant, Instant]
 INFINITE: Final = float("inf")
@@ -40,6 +43,7 @@ class ContactNetwork(Network):
         overhead: Duration = 0,
         share: Literal["link", "node"] = "link",
         summaries: Literal["free", "timed"] = "free",
+        jitter: Distribution | None = None,
     ) -> None:
         lasting = [contact for contact in contacts if contact[3] > contact[2]]
         self._begins = sorted(lasting, key=lambda contact: (contact[2], contact[0], contact[1]))
@@ -49,7 +53,9 @@ class ContactNetwork(Network):
         self._overhead = overhead
         self._share = share
         self._free_summaries = summaries == "free"
-        self._instant = bandwidth == INFINITE and overhead == 0
+        self._jitter = jitter
+        self._jitters: dict[NodeId, Draws] = {}
+        self._instant = bandwidth == INFINITE and overhead == 0 and jitter is None
         self._in_range: dict[NodeId, dict[NodeId, int]] = {}
         self._lanes: dict[NodeId, dict[NodeId, Lane]] = {}
         self._transmitters: dict[NodeId, Transmitter] = {}
@@ -174,7 +180,7 @@ class ContactNetwork(Network):
     def _send_to_all(self, sender: NodeId, send: Send) -> None:
         """Transmits to all nodes that are in range when the transmission ends; it occupies no link."""
         self.world.transmitted(sender, send.packet, NEIGHBOURS, send.over)
-        self.world.schedule(self.world.now + self._time(send.packet), self._all_hear, sender, send)
+        self.world.schedule(self.world.now + self._time(sender, send.packet), self._all_hear, sender, send)
 
     def _all_hear(self, sender: NodeId, send: Send) -> None:
         for peer in list(self._lanes[sender]):
@@ -198,8 +204,15 @@ class ContactNetwork(Network):
             return Transmitter()
         return self._transmitters.setdefault(node, Transmitter())
 
-    def _time(self, packet: Packet) -> Duration:
-        return round(packet.size_bytes * SECOND / self._bandwidth) + self._overhead * packet.messages
+    def _time(self, sender: NodeId, packet: Packet) -> Duration:
+        took = round(packet.size_bytes * SECOND / self._bandwidth) + self._overhead * packet.messages
+        if self._jitter is not None and packet.messages:
+            draws = self._jitters.get(sender)
+            if draws is None:
+                draws = self._jitters[sender] = self._jitter.draws(self.world.generators, "jitter", sender)
+            for _ in range(packet.messages):
+                took += draws.next()
+        return took
 
     def _transmit(self, transmitter: Transmitter) -> None:
         if transmitter.flying is not None or not transmitter.queue:
@@ -207,7 +220,7 @@ class ContactNetwork(Network):
         lane, send = transmitter.flying = transmitter.queue.popleft()
         transmitter.flight += 1
         self.world.transmitted(lane.sender, send.packet, lane.to, send.over)
-        over = self.world.now + self._time(send.packet)
+        over = self.world.now + self._time(lane.sender, send.packet)
         self.world.schedule(over, self._transmitted, transmitter, transmitter.flight)
 
     def _transmitted(self, transmitter: Transmitter, flight: int) -> None:

@@ -6,19 +6,28 @@ Kumar, with carrier sensing that knows of receivers too). A node has one transmi
 tried in the order in which they began to wait. Transmissions to all neighbours and free summaries take no air.
 """
 
+from typing import Literal
+
 from precede.core.effects import Send
 from precede.core.identity import NodeId
 from precede.core.instants import Duration
 from precede.sim.networks.contacts import Contact, ContactNetwork, Lane, Transmitter
+from precede.sim.randomness import Distribution
 
 
 class InterferingContacts(ContactNetwork):
     """Links from a list of contacts. Only transfers that do not disturb each other go on at the same time."""
 
     def __init__(
-        self, contacts: list[Contact], bandwidth: float, overhead: Duration, summaries: str = "free"
+        self,
+        contacts: list[Contact],
+        bandwidth: float,
+        overhead: Duration,
+        summaries: str = "free",
+        jitter: Distribution | None = None,
     ) -> None:
-        super().__init__(contacts, bandwidth, overhead, "node", "timed" if summaries == "timed" else "free")
+        timed: Literal["timed", "free"] = "timed" if summaries == "timed" else "free"
+        super().__init__(contacts, bandwidth, overhead, "node", timed, jitter)
         self._on_air: dict[NodeId, NodeId] = {}
         self._waiting: dict[NodeId, Transmitter] = {}
 
