@@ -18,7 +18,7 @@ from precede.core.errors import BadInput
 from precede.core.instants import SECOND
 from precede.core.node import Context
 from precede.protocols import registry
-from precede.protocols.drift2006.options import parse_node_ids
+from precede.protocols.floods.options import parse_node_ids
 from precede.protocols.guidec2021.options import DeltaCausalOptions
 from precede.protocols.options import declared_options, option
 

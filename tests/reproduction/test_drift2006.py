@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pyarrow as pa
 import pytest
 
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import carry_out
+from precede.reproduction.drift2006.backbones import dominating_set
 from precede.reproduction.drift2006.measures import Rows, Slower, Window, assert_never_slower, measure_latencies
 from precede.reproduction.drift2006.points import Point, measure_run
 
@@ -81,3 +83,23 @@ def test_the_experiment_with_motes_is_measured() -> None:
     assert result.violations == 0
     assert result.measures["pairs_percent"] == 100.0
     assert result.measures["speedup"] >= 1.0
+
+
+@pytest.mark.parametrize("kind", ["dominating", "tree"])
+def test_a_backbone_alone_relays_and_everybody_delivers_the_same_order(kind):
+    """Section 8: fewer transmissions, the same deliveries; TOVF stays no later than TOF."""
+    point = Point("backbones", nodes=25, base_rate=2.0, messages=4, backbone=kind)
+    everybody = measure_run(msgspec.structs.replace(point, backbone="all"), 1)
+    few = measure_run(point, 1)
+    relays = point.run(1).options["backbone"].split()
+    assert few.violations == everybody.violations == 0
+    assert 1 <= len(relays) < 25
+    assert few.measures["compared"] == everybody.measures["compared"]
+    own_or_relayed = len(relays) + 1
+    assert few.measures["transmissions_per_message"] <= own_or_relayed < 25
+    assert everybody.measures["transmissions_per_message"] > 24
+
+
+def test_a_network_in_two_parts_has_no_backbone():
+    with pytest.raises(ValueError, match="not connected"):
+        dominating_set([[1], [0], [3], [2]])

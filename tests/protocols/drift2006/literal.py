@@ -36,7 +36,7 @@ from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Waiting
-from precede.protocols.drift2006.options import parse_node_ids
+from precede.protocols.floods.options import parse_node_ids
 from precede.protocols.options import duration, option
 from precede.protocols.registry import Entry
 

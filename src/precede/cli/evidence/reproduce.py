@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,6 +96,9 @@ def _show_stored(requests: list[Request], out: Path | None, pages: Path | None, 
     shown = []
     for request in requests:
         results = read_results(request.folder)
+        if results is None and len(requests) > 1:
+            print(f"{request.key}: no stored results", file=sys.stderr)
+            continue
         if results is None:
             raise BadInput(
                 f"no stored results of {request.key} "

@@ -14,6 +14,9 @@ D3  The paper calls a copy a duplicate if its number is the last one received; w
 D4  The paper assumes that floods reach all nodes; we request missing ones from neighbours (`reliable_floods`).
 D5  The paper removes crashed sources in the total order; we agree on the sources outside of it (`views`).
 
+With the option `backbone`, only the nodes of a connected dominating set or the inner nodes of a tree relay the
+messages of others (section 8); their own they always transmit. Missing ones are requested from any neighbour.
+
 A node can be a source, a destination, both (`node`), or only relay floods (`forwarder`, section 2.1). All of
 them keep the order, so that any neighbour can give a newcomer its position; only destinations deliver.
 """
@@ -37,7 +40,7 @@ from precede.protocols.drift2006.dummies import QUIET, Dummies
 from precede.protocols.drift2006.groups import Groups
 from precede.protocols.drift2006.join import Joining
 from precede.protocols.drift2006.multicast import Multicast
-from precede.protocols.drift2006.options import DriftOptions, parse_node_ids
+from precede.protocols.drift2006.options import DriftOptions
 from precede.protocols.drift2006.packet_builder import PacketBuilder
 from precede.protocols.drift2006.packets import (
     Body,
@@ -58,6 +61,7 @@ from precede.protocols.drift2006.restart import Restart
 from precede.protocols.drift2006.state import NO_GROUP, USUAL_LEAP, DriftState
 from precede.protocols.drift2006.views import TELL, Views
 from precede.protocols.drift2006.votes import Votes
+from precede.protocols.floods.options import parse_node_ids
 from precede.protocols.floods.reliable_floods import RELAY, Floods
 from precede.protocols.floods.stream import Stream, StreamId
 
@@ -114,6 +118,8 @@ class DriftNode(Node):
             self._first_sources = list(listed)
         # Every reception reads these: direct references are faster.
         self._relay_wait: Duration = options.relay_wait
+        backbone = parse_node_ids(options.backbone)
+        self._relays = backbone is None or state.me in backbone
         self._seen = state.seen
         self._view = state.view
         self._latest: Flood | None = None
@@ -267,7 +273,9 @@ class DriftNode(Node):
         if not self._dummies.waiting:
             self._dummies.watch(now, effects)
         seen.unmerged.append(table)
-        if self._relay_wait:
+        if not self._relays:
+            pass
+        elif self._relay_wait:
             self.floods.relay(stream.id, flood.number, flood, now, effects)
         else:
             self.floods.transmit(("net", RELAY, *stream.id, flood.number), flood, effects)
@@ -315,7 +323,8 @@ class DriftNode(Node):
             assert isinstance(ready, Flood)
             self._multicast.process(ready, now, effects)
         state.merge_piggyback(extra)
-        self.floods.relay(id, number, flood, now, effects)
+        if self._relays:
+            self.floods.relay(id, number, flood, now, effects)
 
     def _receive_other(self, packet: Packet, sender: NodeId, now: Instant) -> Effects:
         """Process a packet that is no flood, or comes from another group."""

@@ -1,15 +1,11 @@
 """The options of `drift` and `tof`."""
 
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from precede.core.errors import BadInput
 from precede.core.instants import SECOND, Duration
 from precede.protocols.floods.options import FloodOptions
 from precede.protocols.floods.virtual_flooding import Policy
 from precede.protocols.options import duration, option
-
-_MOST_IDS: Final = 1_000_000
-
 
 Founding: TypeAlias = Literal["given", "agreed", "alone"]
 
@@ -51,20 +47,3 @@ class DriftOptions(TofOptions, frozen=True, kw_only=True):
     bounded: Annotated[
         int | None, option("bits of the timestamps that travel, 6 to 20 (section 4.4); none: all")
     ] = None
-
-
-def parse_node_ids(text: str) -> frozenset[int] | None:
-    """Return the ids in a text such as `0 3 5-9`, or None for `all`. Raise BadInput for any other text."""
-    if text.strip() == "all":
-        return None
-    ids: set[int] = set()
-    for part in text.replace(",", " ").split():
-        first, _, last = part.partition("-")
-        try:
-            span = range(int(first), int(last or first) + 1)
-        except ValueError:
-            raise BadInput(f"expected node ids such as '0 3 5-9', or 'all', got {text!r}") from None
-        if not span or len(span) > _MOST_IDS:
-            raise BadInput(f"node ids {text!r}: {part!r} is empty or has more than {_MOST_IDS:,} ids")
-        ids.update(span)
-    return frozenset(ids)

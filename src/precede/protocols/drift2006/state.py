@@ -16,10 +16,11 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import SECOND, Instant
 from precede.core.node import Context
 from precede.protocols.drift2006.clock_table import WIDE, ClockTable
-from precede.protocols.drift2006.options import DriftOptions, parse_node_ids
+from precede.protocols.drift2006.options import DriftOptions
 from precede.protocols.drift2006.order import Pending, Placed, Shadow
 from precede.protocols.drift2006.packets import Carried, Flood, Origin, Piggyback, ViewRecord, node_incarnation
 from precede.protocols.drift2006.seen import Seen
+from precede.protocols.floods.options import parse_node_ids
 from precede.protocols.floods.reliable_floods import Floods
 from precede.protocols.floods.stream import StreamId
 

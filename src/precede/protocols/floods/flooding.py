@@ -1,7 +1,8 @@
 """`flooding`: the dissemination for ad hoc radio networks (drift2006, sections 1 and 4.4), reliable and FIFO.
 
-Every node transmits every message once to all neighbours; lost messages are requested from neighbours
-(`reliable_floods`). Any ordering runs on it. It receives each source's messages in the order of their numbers.
+Every node transmits every message once to all neighbours; with `backbone`, only the nodes of a connected
+dominating set relay. Lost messages are requested from neighbours (`reliable_floods`). Any ordering runs on it.
+It receives each source's messages in the order of their numbers.
 
 A node keeps the floods of others in memory only. So a message can be lost for good: its source forgot it before
 another node had it, or the source is gone when the nodes that had it restart. Such a message is requested until
@@ -16,7 +17,7 @@ from precede.core.identity import Count, MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import ControlOnlyPacket, Packet, Written
 from precede.core.node import Context, Saved
-from precede.protocols.floods.options import FloodOptions
+from precede.protocols.floods.options import FloodOptions, parse_node_ids
 from precede.protocols.floods.reliable_floods import MOST_REQUESTED, Floods
 from precede.protocols.floods.stream import Have, Serial, Stream, StreamId, Want
 from precede.protocols.layered.dissemination import Dissemination
@@ -142,6 +143,8 @@ class Flooding(Dissemination):
         self._gone: dict[StreamId, int] = {}
         self._skipped: dict[StreamId, int] = {}
         self._packets = _EnvelopePackets(context.node, context.options.durable, self._skip_gone)
+        backbone = parse_node_ids(context.options.backbone)
+        self._relays = backbone is None or context.node in backbone
         self.floods: Floods[Envelope] = Floods(context.options, context.random, self._packets)
 
     def start(self, now: Instant, saved: Saved) -> Effects:
@@ -186,7 +189,7 @@ class Flooding(Dissemination):
         if not self.ordering.knows(id) and self._is_for_me(envelope):
             effects.append(Arrive((envelope.message,)))
         ready = self.floods.first_copy(stream, id.number, envelope, now, effects)
-        if envelope.deadline is None or envelope.deadline > now:
+        if self._relays and (envelope.deadline is None or envelope.deadline > now):
             self.floods.relay(stream.id, id.number, envelope, now, effects)
         self._hand_up(ready, now, effects)
 

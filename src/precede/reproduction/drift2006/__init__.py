@@ -1,1 +1,1 @@
-"""The experiments of drift2006 as `points`, and their `measures`."""
+"""The experiments of drift2006 as `points`, their `measures`, and the `backbones` of section 8."""

@@ -106,6 +106,7 @@ def measure_latencies(rows: Rows, window: Window) -> dict[str, float]:
         "tof_age_s_mean": float(tof_age.sum() / delivered_by_both.sum()),
         "tovf_age_s_mean": float(tovf_age.sum() / delivered_by_both.sum()),
         "transit_ms_mean": float(transit / 1000),
+        "transmissions_per_message": len(rows.packet_bytes) / max(len(rows.born), 1),
         "packet_bytes_mean": float(rows.packet_bytes.mean()),
         "packet_entries_mean": float(rows.packet_entries.mean()),
     }

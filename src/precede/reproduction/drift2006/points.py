@@ -13,8 +13,11 @@ from precede.core.instants import SECOND, Instant
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
+from precede.reproduction.drift2006.backbones import Backbone, backbone_of
 from precede.reproduction.drift2006.measures import Rows, Window, measure_floods, measure_latencies
 from precede.reproduction.units import Finding, Unit, expand, finding_about, seeds_of, unit_of
+from precede.sim.networks.motion import scattered_connected
+from precede.sim.randomness import Generators
 from precede.witness.verify import verify
 
 FIELD: Final = 400.0
@@ -51,6 +54,7 @@ class Point(Struct, frozen=True):
     originators: str = ""
     floods: int = FLOODS
     collisions: bool = False
+    backbone: Backbone = "all"
 
     def senders(self) -> tuple[int, ...]:
         if self.layout == "grid":
@@ -74,6 +78,7 @@ class Point(Struct, frozen=True):
                 "beacon": "0s",
                 "shadow": self.layout != "grid",
                 "policy": self.policy,
+                **self._relays(seed),
                 **({} if self.limit is None else {"limit": self.limit}),
             },
             seed=seed,
@@ -81,6 +86,14 @@ class Point(Struct, frozen=True):
             gauges="none",
             log="messages",
         )
+
+    def _relays(self, seed: int) -> dict[str, str]:
+        """Return the option that names the relaying nodes, by the places that this seed draws."""
+        if self.backbone == "all":
+            return {}
+        side_m = FIELD * (self.nodes / 100) ** 0.5
+        places = scattered_connected(self.nodes, side_m, side_m, REACH, Generators(seed))
+        return {"backbone": backbone_of(self.backbone, places, REACH)}
 
     def last_birth(self) -> Instant:
         if self.layout == "grid":
