@@ -75,10 +75,8 @@ def command(
             evidence=[] if evidence is None else evidence_rows(evidence),
             progress=progress,
         )
-    if as_json:
-        print(json.dumps({**built._asdict(), "front": str(built.front)}))
-    else:
-        print("\n".join(_describe(built, out)))
+    plain = {**built._asdict(), "front": str(built.front)}
+    print(json.dumps(plain) if as_json else "\n".join(_describe(built, out)))
 
 
 def _describe(built: Built, out: Path) -> Iterator[str]:

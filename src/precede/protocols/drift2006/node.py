@@ -14,11 +14,9 @@ D3  The paper calls a copy a duplicate if its number is the last one received; w
 D4  The paper assumes that floods reach all nodes; we request missing ones from neighbours (`reliable_floods`).
 D5  The paper removes crashed sources in the total order; we agree on the sources outside of it (`views`).
 
-With the option `backbone`, only the nodes of a connected dominating set or the inner nodes of a tree relay the
-messages of others (section 8); their own they always transmit. Missing ones are requested from any neighbour.
-
 A node can be a source, a destination, both (`node`), or only relay floods (`forwarder`, section 2.1). All of
-them keep the order, so that any neighbour can give a newcomer its position; only destinations deliver.
+them keep the order, so that any neighbour can give a newcomer its position; only destinations deliver. With
+`backbone`, only a connected dominating set relays the messages of others (section 8).
 """
 
 from __future__ import annotations
@@ -273,11 +271,9 @@ class DriftNode(Node):
         if not self._dummies.waiting:
             self._dummies.watch(now, effects)
         seen.unmerged.append(table)
-        if not self._relays:
-            pass
-        elif self._relay_wait:
+        if self._relays and self._relay_wait:
             self.floods.relay(stream.id, flood.number, flood, now, effects)
-        else:
+        elif self._relays:
             self.floods.transmit(("net", RELAY, *stream.id, flood.number), flood, effects)
         self._delivery.deliver_safe(now, effects)
         if seen.ahead or state.shadow is not None or len(self._queued) > 1:
