@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from precede import cli
 from precede.core.errors import BadInput, Unavailable
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -130,3 +134,18 @@ def test_python_m_precede(capsys):
     )
     assert done.returncode == 0
     assert done.stdout.startswith("precede ")
+
+
+def test_a_sweep_here_needs_no_spark(tmp_path: Path) -> None:
+    (tmp_path / "office.toml").write_text('[sweep]\nscenario = "small-office"\nprotocol = "fifo"\nseeds = 1\n')
+    without = "import sys; sys.modules['pyspark'] = None; from precede.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", without, "sweep", "office.toml", "--here"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "office: 1 runs" in done.stdout

@@ -33,7 +33,7 @@ DEFINED = {
 }
 """Tables of what the program is, with no measured number: sizes of fields, exit codes, limits, defaults."""
 MAKERS = {
-    "from-scans.svg": "precede export",
+    **dict.fromkeys(("from-scans.svg", "lifetimes.svg"), "precede export"),
     "tables.svg": "docs/reference/draw_tables.py",
     "repro-timestamp.svg": "precede repro",
     "rules-of-apps.svg": "examples.same_screens",

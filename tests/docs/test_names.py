@@ -90,7 +90,10 @@ def identifiers() -> set[str]:
 def texts() -> Iterator[tuple[str, str]]:
     """Each page and each docstring of the package, with its place."""
     for page in PAGES:
-        yield relative(page), re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        text = page.read_text(encoding="utf-8")
+        written = re.findall(r"^```\w+ file=(\S+)", text, re.MULTILINE)  # files that the reader saves
+        text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        yield relative(page), re.sub("|".join(f"`{re.escape(name)}`" for name in written) or "$^", "", text)
     for path in SOURCES:
         for node in nodes_of(path):
             if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

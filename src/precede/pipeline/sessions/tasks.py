@@ -110,6 +110,8 @@ def cores(session: SparkSession | None) -> int:
 
 def attempt_number() -> int:
     """Return the number of this attempt of the running task, from 0; 0 outside Spark."""
+    if sys.modules.get("pyspark") is None:  # a sweep with --here needs no Spark
+        return 0
     from pyspark import TaskContext
 
     context = TaskContext.get()
