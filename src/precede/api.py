@@ -26,6 +26,7 @@ from precede.runtime.links.keyring import read_keys
 from precede.runtime.names import check_names, check_roster, group_key, node_id
 from precede.runtime.rosters import SignedRoster
 from precede.runtime.settings import MemberSettings, read_lifetime
+from precede.runtime.transports.profiles import ProfileName, find_profile
 from precede.runtime.transports.transport import Transport
 from precede.runtime.transports.udp import LAN_GROUP, UdpTransport
 
@@ -45,6 +46,9 @@ _BOUNDS: Final = {
     "buffer": MOST_BYTES_CARRIED,
 }
 """Options whose default is no bound, which a simulation can afford, and what bounds a member instead."""
+
+GOSSIPED: Final = ("none", "fifo", "causal", "delta")
+"""The orders whose messages a dissemination spreads."""
 
 Order: TypeAlias = Literal["none", "fifo", "causal", "delta", "multicast", "total"]
 """The orders that `join` offers: see docs/guides/which-order.md."""
@@ -68,7 +72,8 @@ def join(
     redact: bool = False,
     segment: float | None = None,
     metrics: tuple[str, int] | None = None,
-    beacon: float = 0.5,
+    profile: ProfileName = "lan",
+    beacon: float | None = None,
     identity: bytes | None = None,
     roster: Mapping[str, bytes] | SignedRoster | None = None,
     admin: bytes | None = None,
@@ -91,7 +96,9 @@ def join(
       `segment` a file is added every so many seconds, so that a running group can be verified.
     * `metrics`: an address such as ("127.0.0.1", 9100) for Prometheus and `precede top`. It asks for no key
       (docs/guides/watch-a-group.md).
-    * `beacon`: seconds between two beacons. A neighbour that is silent for more than four beacons is gone.
+    * `profile`: settings for a kind of network, the same for all members: "lan", "internet", "ble" or "lora"
+      (docs/guides/profiles.md). `beacon`: seconds between two beacons, if not the profile's. A neighbour that is
+      silent for more than four beacons is gone.
     * `identity`, `roster`: a secret seed and everybody's public key: messages are signed (docs/security.md).
       With `admin`, a public key, the roster is a `SignedRoster`, which `Group.update_roster` replaces.
     * `options`: options of the protocol that implements the order (`precede protocols NAME` lists them).
@@ -106,16 +113,23 @@ def join(
     ana b'who brings bread?'
     """
     _check_names(group, name, members)
+    suited = find_profile(profile, order)
     transport = transport or _udp_transport(bind, peers, lan)
+    suited.apply(transport)
     duration = read_lifetime(lifetime)
     chosen = {**written_options(options), "durable": store is not None}
+    if profile != "lan" and order in GOSSIPED and chosen.get("dissemination", "gossip") == "gossip":
+        chosen = {**suited.options, **chosen}
     if duration is not None:
         chosen["lifetime"] = duration
     if order == "total":
         chosen = {"founding": "agreed", "bootstrap_after": _LISTEN, **chosen}
     keys = tuple(group_key(secret, group) for secret in _read_secrets(key))
-    settings = _settings(members, keys, store, log, redact, beacon, identity, roster)
-    settings = msgspec.structs.replace(settings, **_watched(segment, metrics))
+    interval = suited.beacon if beacon is None else beacon
+    settings = _settings(members, keys, store, log, redact, interval, identity, roster)
+    settings = msgspec.structs.replace(
+        settings, **_watched(segment, metrics), terms={} if profile == "lan" else {"profile": profile}
+    )
     settings = _with_admin(settings, group, name, roster, admin)
     if retention is not None:
         if not isinstance(retention, Retention):
@@ -218,7 +232,7 @@ def open_member(
     title = f"{protocol} as {role}"
     if entry.ordering is not None:  # a store is bound to this title
         title = f"{protocol} over {registry.find_dissemination(dissemination).state or dissemination}"
-    terms = {"order": _ORDERS.get(protocol, protocol), "dissemination": dissemination}
+    terms = {**settings.terms, "order": _ORDERS.get(protocol, protocol), "dissemination": dissemination}
     lifetime = chosen.get("lifetime")
     if lifetime is not None:
         lifetime = parse_duration(lifetime) if isinstance(lifetime, str) else int(lifetime)

@@ -20,6 +20,7 @@ DIFFERENCES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
     "other_order": ({"order": "causal"}, {"order": "fifo"}, ["causal", "fifo"]),
     "other_lifetime": (DELTA, {**DELTA, "lifetime": "1h"}, ["20min", "1h"]),
     "other_dissemination": ({}, {"options": {"dissemination": "flooding"}}, ["flooding", "dissemination"]),
+    "other_profile": ({"beacon": 0.5}, {"beacon": 0.5, "profile": "internet"}, ["lan", "internet"]),
     "other_version": ({}, {"version": 77}, ["77", "release"]),
     "other_group": ({"key": None}, {"key": None, "group": "fair"}, ["picnic", "fair"]),
     "other_key": ({}, {"key": OTHER_KEY}, ["another name or key"]),

@@ -70,7 +70,7 @@ class Ticking:
         while self._state.failure is None:
             for links in self._links:
                 links.tick_sessions()
-            await asyncio.sleep(_SESSION_TICK_S)
+            await asyncio.sleep(_SESSION_TICK_S * self._transport.pace)
 
     def _look_for_neighbours(self) -> None:
         """Say once that nobody is heard, unless a more exact warning was given already."""

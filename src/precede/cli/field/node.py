@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from precede.api import Order
+    from precede.runtime.transports.profiles import ProfileName
 
 
 class LogFormat(Enum):
@@ -40,6 +41,7 @@ def command(
     store: Annotated[Path | None, typer.Option(help="file that survives restarts")] = None,
     log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
     redact: Annotated[bool, typer.Option("--redact", help="pseudonyms instead of names in the log")] = False,
+    profile: Annotated[str, typer.Option(help="the network: lan, internet, ble or lora")] = "lan",
     segment: Annotated[float | None, typer.Option(help="seconds between two files of the event log")] = None,
     metrics: Annotated[str | None, typer.Option(help="HOST:PORT for Prometheus and precede top")] = None,
     log_format: Annotated[LogFormat, typer.Option(help="lines about this member on stderr")] = LogFormat.TEXT,
@@ -76,6 +78,7 @@ def command(
         log=log,
         redact=redact,
         segment=segment,
+        profile=cast("ProfileName", profile),
         metrics=None if metrics is None else read_address(metrics, "--metrics"),
         identity=None if identity is None else read_identity(identity),
         roster=read_any_roster(roster, admin),

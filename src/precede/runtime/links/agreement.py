@@ -29,6 +29,8 @@ _BOOTS: Final = 4
 _STRANGER_FRAMES: Final = 4
 _MOST_TEXT: Final = 60
 _LARGEST_CLOCK_DIFFERENCE: Final = 60 * SECOND
+_USUAL: Final = {"profile": "lan"}
+"""Terms that a member does not list if they have this value."""
 _TERMS: Final = msgspec.msgpack.Decoder(tuple[str, dict[str, str]])
 
 Warn = Callable[[str, str, str], None]
@@ -95,8 +97,9 @@ class Agreement:
         except (msgspec.DecodeError, msgspec.ValidationError, RecursionError):
             return False
         peer = peer[:_MOST_TEXT]
-        for key, ours in self._terms.items():
-            theirs = terms.get(key, "none")[:_MOST_TEXT]
+        for key in dict.fromkeys((*self._terms, *_USUAL)):
+            ours = self._terms.get(key, _USUAL.get(key, "none"))
+            theirs = terms.get(key, _USUAL.get(key, "none"))[:_MOST_TEXT]
             if theirs != ours:
                 text = f"{peer} has {key} {theirs!r}, this member has {ours!r}: set it alike in the whole group"
                 self._warn(f"other_{key}", text, peer)

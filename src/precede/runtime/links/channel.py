@@ -59,16 +59,24 @@ class HeldPackets:
 
 
 class Channel:
-    """One end of a channel. `transmit(header, piece)` sends a frame; `left(key, ok)` reports keyed packets."""
+    """One end of a channel. `transmit(header, piece)` sends a frame; `left(key, ok)` reports keyed packets.
+
+    `pace` multiplies all waits, for a medium that is slower than a LAN.
+    """
 
     def __init__(
-        self, session: int, transmit: Callable[[bytes, bytes], None], left: Callable[[Key, bool], None]
+        self,
+        session: int,
+        transmit: Callable[[bytes, bytes], None],
+        left: Callable[[Key, bool], None],
+        pace: float = 1.0,
     ) -> None:
         self.session = session
         self.theirs = 0
         self.confirmed = False
         self._transmit = transmit
         self._left = left
+        self._pace = pace
         self._queue: deque[Queued] = deque()
         self._queued = 0
         self._unacknowledged_pieces: dict[int, bytes] = {}
@@ -124,7 +132,7 @@ class Channel:
             if queued.last and queued.key is not None:
                 self._left(queued.key, True)  # may send again, through this very function
         if self._unacknowledged_pieces and self._resend is None:
-            self._resend = asyncio.get_running_loop().call_later(self._wait, self._repeat)
+            self._resend = asyncio.get_running_loop().call_later(self._wait * self._pace, self._repeat)
 
     def _put(self, number: int, piece: bytes) -> None:
         """Send one piece; its header acknowledges the pieces received."""
@@ -139,7 +147,7 @@ class Channel:
         for number in list(self._unacknowledged_pieces)[:_ACK_EVERY]:
             self._put(number, self._unacknowledged_pieces[number])
         self._wait = min(2 * self._wait, _LONGEST_WAIT)
-        self._resend = asyncio.get_running_loop().call_later(self._wait, self._repeat)
+        self._resend = asyncio.get_running_loop().call_later(self._wait * self._pace, self._repeat)
 
     def _acknowledged(self, upto: int, carries: bool) -> None:
         """Remove the pieces up to a number, which the neighbour has. `carries`: the same frame brought a piece.
@@ -186,7 +194,7 @@ class Channel:
         if self._to_acknowledge >= _ACK_EVERY:
             self.acknowledge()
         elif self._acking is None:
-            self._acking = asyncio.get_running_loop().call_later(_ACK_WITHIN, self._ack_late)
+            self._acking = asyncio.get_running_loop().call_later(_ACK_WITHIN * self._pace, self._ack_late)
         return ready
 
     def acknowledge(self) -> None:

@@ -13,17 +13,19 @@ PING_AFTER: Final = 5
 class Neighbour:
     """A node whose link is up: its address, its boot (drawn at each start), the channel to it, and silence.
 
+    Of two neighbours one asks for a proof first (`asks_first`); its ping and the pong prove both.
     `silent` counts the intervals since anything was heard, `unproven` those since the last authentic frame.
     """
 
-    __slots__ = ("boot", "channel", "silent", "unproven", "where")
+    __slots__ = ("_ping_after", "boot", "channel", "silent", "unproven", "where")
 
-    def __init__(self, where: Where, boot: int, channel: Channel) -> None:
+    def __init__(self, where: Where, boot: int, channel: Channel, asks_first: bool = True) -> None:
         self.where = where
         self.boot = boot
         self.silent = 0
         self.unproven = 0
         self.channel = channel
+        self._ping_after = PING_AFTER if asks_first else PING_AFTER + 1
 
     def count_interval(self) -> None:
         self.silent += 1
@@ -35,4 +37,4 @@ class Neighbour:
 
     @property
     def must_prove(self) -> bool:
-        return self.unproven >= PING_AFTER
+        return self.unproven >= self._ping_after

@@ -169,16 +169,16 @@ class Links:
             if self._admission.may_send(where, len(frame)):
                 self.tap.send(frame, where)
 
-    def _pass_introductions(self, node: NodeId, near: Neighbour) -> None:
-        """Tell a neighbour about members that it may not know, before it gets messages of them."""
-        for introductions in self._admission.introductions(node):
+    def _pass_introductions(self, node: NodeId, near: Neighbour, beacon: bool = False) -> None:
+        """Tell a neighbour about members that it may not know; on a slow medium only after a beacon of it."""
+        for introductions in self._admission.introductions(node) if beacon or self._transport.pace <= 1 else ():
             near.channel.send(self._fragments.cut(INTRODUCTIONS + introductions, self._room))
 
     def frame(self, frame: bytes, where: Where) -> None:
         """Handle a frame that was heard at an address."""
         self.on_frame()
         self.tap.heard(frame)
-        now = time.monotonic()
+        now = time.monotonic() / self._transport.pace
         arrived = self._admission.frame(frame, where, now)
         if arrived is None or not arrived.data:
             return
@@ -204,7 +204,7 @@ class Links:
             return
         if sender in self._near:
             self._near[sender].silent = 0
-            self._pass_introductions(sender, self._near[sender])
+            self._pass_introductions(sender, self._near[sender], beacon=True)
         elif self._may_meet(sender):
             self._admission.ping(sender)  # its answer proves that it is there
 
@@ -295,8 +295,8 @@ class Links:
             if paused is not None:
                 self._give_up(node, paused.channel)
             self._session += 1
-            channel = Channel(self._session, partial(self._transmit, node), self._left)
-        near = self._near[node] = Neighbour(where, boot, channel)
+            channel = Channel(self._session, partial(self._transmit, node), self._left, self._transport.pace)
+        near = self._near[node] = Neighbour(where, boot, channel, self._admission.number < node)
         self._transport.known(where, True)
         channel.acknowledge()
         channel.resume()
@@ -322,7 +322,7 @@ class Links:
 
     def tick_sessions(self) -> None:
         """Call about every 50 ms: repeat handshakes that are not answered."""
-        self._admission.tick(time.monotonic())
+        self._admission.tick(time.monotonic() / self._transport.pace)
 
     def open(self, node: NodeId, where: Where) -> None:
         """Open a link to an address; it is up as soon as a frame of the other end arrives."""

@@ -66,9 +66,10 @@ class Gossip(Epidemic):
         options = context.options
         self._immediate = True
         self._relay_wait = options.relay_wait
-        self._holdings = Holdings(ordering.knows_for_ever)
+        self._pace = options.pace
+        self._holdings = Holdings(ordering.knows_for_ever, options.pace)
         self._unicast = options.medium == "unicast"
-        self._wants = Wants(self._holdings, ordering, context.random, self._unicast)
+        self._wants = Wants(self._holdings, ordering, context.random, self._unicast, options.pace)
         self._coverage = Coverage(context.node)
         self._announcements = Announcements(options.digest, options.digest_longest, context.random)
         self._full_next = True
@@ -202,7 +203,7 @@ class Gossip(Epidemic):
 
     def _transmit(self, contents: Sequence[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
         """Transmit messages to all neighbours, in as few packets as the size of a frame allows."""
-        while self._transmitted and next(iter(self._transmitted.values())) < now - SECOND:
+        while self._transmitted and next(iter(self._transmitted.values())) < now - self._pace * SECOND:
             del self._transmitted[next(iter(self._transmitted))]
         if self._coverage.is_alone():
             return  # the digest of the next contact announces them
@@ -289,8 +290,12 @@ class Gossip(Epidemic):
             for part in _parts(batch.contents, _LARGE_PACKET_BYTES):
                 effects.append(Send(data_packet(Batch(part), 0, None), sender, RADIO))
             return
-        just_sent = now - _SAME_ANSWER_WITHIN
-        late = [parsed for parsed in batch.contents if self._transmitted.get(parsed.id, -SECOND) < just_sent]
+        just_sent = now - self._pace * _SAME_ANSWER_WITHIN
+        late = [
+            parsed
+            for parsed in batch.contents
+            if self._transmitted.get(parsed.id, -self._pace * SECOND) < just_sent
+        ]
         self._transmit(late, now, effects)
 
     # -- the cache ---------------------------------------------------------------------------------------

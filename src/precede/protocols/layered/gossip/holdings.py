@@ -36,6 +36,7 @@ class Holdings(Struct, eq=False):
     """
 
     _may_forget: bool
+    _pace: int = 1
     carried: dict[MessageId, ParsedEnvelope] = {}
     places: dict[MessageId, int] = {}
     hash: int = 0
@@ -77,9 +78,9 @@ class Holdings(Struct, eq=False):
         is_new = self._changed.pop(stream, None) is None
         self._changed[stream] = now
         self._lately.append((now, id))
-        while self._lately[0][0] < now - IN_FLIGHT or len(self._lately) > _MOST_COMPARED:
+        while self._lately[0][0] < now - self._pace * IN_FLIGHT or len(self._lately) > _MOST_COMPARED:
             self._lately.popleft()
-        while is_new and next(iter(self._changed.values())) < now - RECENT:
+        while is_new and next(iter(self._changed.values())) < now - self._pace * RECENT:
             del self._changed[next(iter(self._changed))]
 
     def know(self, id: MessageId) -> None:
@@ -135,7 +136,9 @@ class Holdings(Struct, eq=False):
         `offset` rotates the streams: if they do not fit, another digest lists others.
         """
         names = (
-            list(self._held) if full else [name for name in self._changed if self._changed[name] > now - RECENT]
+            list(self._held)
+            if full
+            else [name for name in self._changed if self._changed[name] > now - self._pace * RECENT]
         )
         start = offset % len(names) if names else 0
         listed: list[StreamRanges] = []
@@ -158,7 +161,7 @@ class Holdings(Struct, eq=False):
         this node does not know. If they explain the difference of the hashes, there is no other difference.
         """
         listed = {(source, incarnation): ranges for source, incarnation, ranges in streams}
-        lately = dict.fromkeys(id for at, id in self._lately if at >= now - IN_FLIGHT)
+        lately = dict.fromkeys(id for at, id in self._lately if at >= now - self._pace * IN_FLIGHT)
         difference = self.hash ^ hash
         for id in lately:
             ranges = listed.get((id.source, id.incarnation))

@@ -25,6 +25,9 @@ class GossipOptions(EpidemicOptions, frozen=True, kw_only=True):
     digest_longest: Annotated[
         Duration, duration("longest interval of digests, while all agree", least=MILLISECOND)
     ] = 8 * SECOND
+    pace: Annotated[
+        int, option("how many times slower than a LAN the medium is: waits for answers are multiplied", least=1)
+    ] = 1
     relay_wait: Annotated[Duration, duration("relay a message after a random time up to this")] = (
         10 * MILLISECOND
     )

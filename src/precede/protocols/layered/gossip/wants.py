@@ -53,6 +53,7 @@ class Wants(Struct, eq=False):
     _ordering: Ordering
     _random: Random
     _unicast: bool
+    _pace: int = 1
     offers: dict[NodeId, dict[StreamId, tuple[int, ...]]] = {}
     asked: dict[MessageId, None] = {}
     _due: Instant | None = None
@@ -106,10 +107,12 @@ class Wants(Struct, eq=False):
         return tuple(number for pair in lacking for number in pair)
 
     def _patience(self) -> Duration:
-        return min(max(_FIRST_WAIT, 2 * self._answer_time) << self._vain, _LONGEST_WAIT)
+        return min(
+            max(self._pace * _FIRST_WAIT, 2 * self._answer_time) << self._vain, self._pace * _LONGEST_WAIT
+        )
 
     def _jitter(self) -> Duration:
-        return int(self._random.random() * _JITTER)
+        return int(self._random.random() * self._pace * _JITTER)
 
     def _ask_at(self, at: Instant, now: Instant, effects: list[Effect]) -> None:
         if self._due is None or at < self._due:
@@ -142,7 +145,7 @@ class Wants(Struct, eq=False):
         for _, source, incarnation, ranges in wants:
             if any((source, incarnation) in offers for offers in self.offers.values()) and ranges:
                 self._postponed = True
-                self._due = now + _FIRST_WAIT + self._jitter()
+                self._due = now + self._pace * _FIRST_WAIT + self._jitter()
                 effects.append(SetTimer(ASK, self._due))
                 return
 
