@@ -97,8 +97,8 @@ def join(
     * `metrics`: an address such as ("127.0.0.1", 9100) for Prometheus and `precede top`. It asks for no key
       (docs/guides/watch-a-group.md).
     * `profile`: settings for a kind of network, the same for all members: "lan", "internet", "ble" or "lora"
-      (docs/guides/profiles.md). `beacon`: seconds between two beacons, if not the profile's. A neighbour that is
-      silent for more than four beacons is gone.
+      (docs/guides/profiles.md). `beacon`: seconds between two beacons, if not the profile's. A neighbour that
+      is silent for more than four beacons is gone.
     * `identity`, `roster`: a secret seed and everybody's public key: messages are signed (docs/security.md).
       With `admin`, a public key, the roster is a `SignedRoster`, which `Group.update_roster` replaces.
     * `options`: options of the protocol that implements the order (`precede protocols NAME` lists them).

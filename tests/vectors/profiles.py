@@ -1,7 +1,7 @@
 """Measures each profile among eight members that all hear each other: bytes on air, with and without loss.
 
-`python -m tests.vectors.profiles` writes the table in `docs/reference/byte-budget.md` again. Clocks jump, so an hour of
-a slow radio takes seconds.
+`python -m tests.vectors.profiles` writes the table in `docs/reference/byte-budget.md` again. Clocks jump,
+so an hour of a slow radio takes seconds.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ async def _measure(profile: str, messages: int, loss: float, seed: int, given: d
 def table() -> str:
     """The table: each profile's settings and what it costs."""
     lines = [
-        "| profile | frame | beacon | idle, bytes/s a member | a message, bytes on air | with 10 % loss | sessions stand: bytes,"
-        " after | with 10 % loss |",
+        "| profile | frame | beacon | idle, bytes/s a member | a message, bytes on air | with 10 % loss "
+        "| sessions stand: bytes, after | with 10 % loss |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, profile in PROFILES.items():

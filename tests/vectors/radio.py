@@ -1,7 +1,7 @@
 """A simulated radio that all members share, and a loop whose clock jumps to the next event.
 
-One transmission reaches everybody. Frames take air time at the radio's rate, one after the other: a sender waits
-until the channel is free. Each receiver loses a frame with some probability. Every byte on air is counted.
+One transmission reaches everybody. Frames take air time at the radio's rate, one after the other: a sender
+waits until the channel is free. Each receiver loses a frame with some probability. Every byte on air is counted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def run_at_once(main: Coroutine[Any, Any, Result]) -> Result:
 
 
 class Air:
-    """The channel: `rate` bytes a second, frames of at most `largest` bytes, a share `loss` of receptions lost."""
+    """The channel: `rate` bytes a second, frames of at most `largest` bytes, a share `loss` of them lost."""
 
     def __init__(self, rate: float, largest: int, loss: float = 0.0, seed: int = 1) -> None:
         self.rate = rate

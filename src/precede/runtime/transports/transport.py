@@ -50,7 +50,7 @@ class Transport(ABC):
     one_reaches_all: bool = True
     """Whether `broadcast` is one transmission that all hear, not one for each place."""
     pace: float = 1.0
-    """How many times slower than a LAN this medium is: waits for answers and acknowledgements are multiplied by it."""
+    """How many times slower than a LAN this medium is: it multiplies waits for answers."""
     on_link: OnLink = staticmethod(lambda where, up: None)
 
     @abstractmethod
