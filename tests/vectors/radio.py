@@ -1,7 +1,7 @@
 """A simulated radio that all members share, and a loop whose clock jumps to the next event.
 
 One transmission reaches everybody. Frames take air time at the radio's rate, one after the other: a sender
-waits until the channel is free. Each receiver loses a frame with some probability. Every byte on air is counted.
+waits until the channel is free. Each receiver loses some frames. Every byte on air is counted.
 """
 
 from __future__ import annotations
