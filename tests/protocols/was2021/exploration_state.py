@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -75,16 +76,20 @@ def canonical(value: Any, visited: dict[int, None] | None = None) -> Any:
         return tuple(sorted(map(repr, value)))
     if isinstance(value, Struct) and value.__struct_config__.frozen:
         return repr(value)
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, deque)):
         return tuple(canonical(item, visited) for item in value)
-    if not isinstance(value, dict | Struct) and not hasattr(value, "__dict__"):
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    if not isinstance(value, dict | Struct) and not hasattr(value, "__dict__") and not slots:
         return value
     if id(value) in visited:
         return "visited"
     visited[id(value)] = None
     if isinstance(value, dict):
         items = value
+    elif isinstance(value, Struct):
+        items = structs.asdict(value)
     else:
-        items = structs.asdict(value) if isinstance(value, Struct) else vars(value)
+        items = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+        items |= getattr(value, "__dict__", {})
     pairs = ((repr(key), item) for key, item in items.items() if key not in SKIPPED)
     return tuple((key, canonical(item, visited)) for key, item in sorted(pairs, key=lambda pair: pair[0]))
