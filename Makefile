@@ -22,7 +22,7 @@ $(READY): pyproject.toml constraints.txt
 javascript: javascript/node_modules/.ready
 
 javascript/node_modules/.ready: javascript/package.json
-	if command -v npm >/dev/null; \
+	@if command -v npm >/dev/null; \
 	then npm install --prefix javascript --no-audit --no-fund --no-package-lock --ignore-scripts --loglevel=error && touch $@; \
 	else echo "no npm: the JavaScript package is not tested"; fi
 

@@ -112,7 +112,7 @@ def member_of(options: argparse.Namespace) -> precede.Group:
         else others
     )
     return precede.join(
-        member["group"],
+        member["group"] if options.order == "causal" else f"{member['group']} in total order",
         member["name"],
         key=bytes.fromhex(member["key"]),
         identity=bytes.fromhex(member["identity"]),

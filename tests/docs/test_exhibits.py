@@ -34,6 +34,7 @@ DEFINED = {
 """Tables of what the program is, with no measured number: sizes of fields, exit codes, limits, defaults."""
 MAKERS = {
     **dict.fromkeys(("from-scans.svg", "lifetimes.svg"), "precede export"),
+    "chat-phone.png": "tests/javascript/test_chromium.py",
     "tables.svg": "docs/reference/draw_tables.py",
     "repro-timestamp.svg": "precede repro",
     "rules-of-apps.svg": "examples.same_screens",

@@ -20,7 +20,7 @@ PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
 FOREIGN = {
     *(
         "mypy_extensions",
-        *("websockets", "aiohttp"),
+        *("websockets", "aiohttp", "npm", "qrencode"),
         "transformWithState",
         "kafka.sasl.username",
         "applyInPandasWithState",

@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page
 
 PAGES = {"/": ROOT / "examples" / "chat" / "page", "/javascript/": PACKAGE}
+LINES = (
+    *("Who brings bread?", "I do.", "White or rye?", "Rye, please.", "And I bring cheese."),
+    *("Where do we meet?", "At the old bridge.", "Which side?", "The sunny one.", "I am on the bus."),
+    *("", "We are two stops away.", "I can see the river.", "Save me a place."),
+)
+"""The eleventh is said while the gateway is away."""
 SCREENSHOTS = ROOT / "out" / "screenshots"
 
 
@@ -50,7 +56,7 @@ async def chromium() -> AsyncIterator[BrowserContext]:
 
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield await browser.new_context(viewport={"width": 390, "height": 844}, device_scale_factor=2)
+        yield await browser.new_context(viewport={"width": 390, "height": 844})
         await browser.close()
 
 
@@ -108,11 +114,11 @@ def test_two_tabs_and_three_python_members_through_a_restart_of_each(tmp_path: P
 
         async def talk(groups: list[precede.Group], dora: Tab, eva: Tab) -> None:
             for group in groups:
-                said.append((group.name, f"message {len(said)}"))
+                said.append((group.name, LINES[len(said)]))
                 await group.broadcast(said[-1][1].encode())
                 await all_have(dora, eva, *(each.name for each in groups))
             for name, tab in (("dora", dora), ("eva", eva)):
-                said.append((name, f"message {len(said)}"))
+                said.append((name, LINES[len(said)]))
                 await tab.say(said[-1][1])
                 await all_have(dora, eva, *(each.name for each in groups))
 
@@ -136,7 +142,7 @@ def test_two_tabs_and_three_python_members_through_a_restart_of_each(tmp_path: P
                 eva = await Tab.open(browser, "eva", url)
                 await eva.shows(said)
                 await taken["ana"].stop()
-            said.append(("dora", "while the gateway is away"))
+            said.append(("dora", "No network here."))
             await dora.say(said[-1][1])
             await dora.shows(said)
             again = precede.CombinedTransport(precede.UdpTransport(LOCAL), gateway(int(url.rpartition(":")[2])))
@@ -144,12 +150,12 @@ def test_two_tabs_and_three_python_members_through_a_restart_of_each(tmp_path: P
                 taken["ana"] = Taken(ana, taken["ana"])
                 await all_have("ana", eva)
                 await talk([ana], dora, eva)
+                SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+                await dora.page.screenshot(path=SCREENSHOTS / "chat-phone-light.png")
+                await dora.page.emulate_media(color_scheme="dark")
+                await dora.page.screenshot(path=SCREENSHOTS / "chat-phone-dark.png")
                 await taken["ana"].stop()
             assert dora.wrong == eva.wrong == []
-            SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-            await dora.page.screenshot(path=SCREENSHOTS / "chat-phone-light.png")
-            await dora.page.emulate_media(color_scheme="dark")
-            await dora.page.screenshot(path=SCREENSHOTS / "chat-phone-dark.png")
         assert precede.verify(tmp_path / "log", order="causal").verdict == "unknown"  # the tabs write no log
 
     asyncio.run(run())

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import re
 import socket
 import subprocess
 import sys
+from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 from tests.runtime.watched import running
 
@@ -86,3 +90,69 @@ def test_a_list_goes_wrong_without_order_and_right_with_it() -> None:
 
 def test_two_nodes_at_the_ends_of_a_serial_line() -> None:
     assert printed_by("serial_line.py") == ["ben got 347 bytes from ana", "ana got 'because' from ben"]
+
+
+def shared_list() -> Any:
+    """The module examples/shared_list/shared_list.py."""
+    spec = importlib.util.spec_from_file_location("shared_list", ROOT / "examples/shared_list/shared_list.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_lists_that_were_apart_merge_in_any_order_of_arrival() -> None:
+    """Each author's changes arrive in their order, those of different authors in any."""
+    module, first = shared_list(), {"op": "add", "text": "bread"}
+    changes = {
+        "ana": [{"op": "text", "item": "1", "value": "white bread", "count": 1}, {"op": "add", "text": "wine"}],
+        "ben": [
+            {"op": "text", "item": "1", "value": "rye", "count": 1},
+            {"op": "done", "item": "1", "value": True, "count": 1},
+        ],
+        "cem": [{"op": "remove", "item": "2"}, {"op": "text", "item": "2", "value": "beer", "count": 1}],
+    }
+    results = set()
+    for order in set(permutations([name for name in changes for _ in range(2)])):
+        items = module.SharedList()
+        items.apply("1", "ana", 1, first)
+        items.apply("2", "ana", 2, {"op": "add", "text": "water"})
+        places = {name: iter(enumerate(each)) for name, each in changes.items()}
+        for name in order:
+            number, change = next(places[name])
+            for _ in range(2):  # the message in hand comes again after a crash
+                items.apply(f"{name}{number}", name, 3, change)
+        results.add(json.dumps(items.shown()))
+    assert len(results) == 1
+    assert [item["text"] for _, item in json.loads(results.pop())] == ["rye", "wine"]
+
+
+def test_a_shared_list_merges_after_its_members_were_apart(tmp_path: Path) -> None:
+    here, there = free_ports(2)
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+    def command(program: str, *arguments: str) -> list[str]:
+        return [sys.executable, str(ROOT / "examples" / program), *arguments]
+
+    def done(*arguments: str) -> list[str]:
+        run = subprocess.run(
+            arguments, cwd=tmp_path, env=env, capture_output=True, text=True, check=True, timeout=60
+        )
+        return run.stdout.splitlines()
+
+    done(*command("chat/chat.py", "invite", "picnic", "ana", "ben"))
+    lists = "shared_list/shared_list.py"
+    apart = ("--no-lan", "--listen", "127.0.0.1:0", "--wait", "0.1")
+    done(*command(lists, "picnic/ana.json", *apart, "add", "bread"))
+    done(*command(lists, "picnic/ben.json", *apart, "add", "wine"))
+    assert done(*command(lists, "picnic/ana.json", *apart, "done", "1")) == ["  1 [x] bread  (ana)"]
+    together = ("--no-lan", "--listen", f"127.0.0.1:{here}", "--peer", f"127.0.0.1:{there}")
+    others = ("--no-lan", "--listen", f"127.0.0.1:{there}", "--peer", f"127.0.0.1:{here}")
+    program = command(lists)[1:]
+    both = ["  1 [x] bread  (ana)", "  2 [ ] wine  (ben)"]
+    with running("picnic/ana.json", *together, "sync", program=tuple(program), cwd=tmp_path, env=env) as ana:
+        with running("picnic/ben.json", *others, "sync", program=tuple(program), cwd=tmp_path, env=env) as ben:
+            for member in (ana, ben):
+                member.until(lambda line: line == both[1], "out")
+        assert done(*command(lists, "picnic/ben.json", *apart, "show")) == both
