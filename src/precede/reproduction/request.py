@@ -19,8 +19,8 @@ REASONS: Final = "reasons"
 class Request(Struct, frozen=True, kw_only=True):
     """A request to reproduce a paper, or one exhibit or experiment of it, at a scale.
 
-    `folder` has the paper's claims and experiments. With `same_code`, units that other code of this version
-    measured are measured again.
+    `folder` has the paper's claims and experiments, `trace` is the name of a recorded trace that they use. With
+    `same_code`, units that other code of this version measured are measured again.
     """
 
     key: str
@@ -28,11 +28,12 @@ class Request(Struct, frozen=True, kw_only=True):
     scale: str
     exhibit: str = ""
     same_code: bool = False
+    trace: str = ""
 
     @property
     def name(self) -> str:
         """The name under which the lake keeps this request's part of every table."""
-        return "-".join(part for part in (self.key, self.exhibit, self.scale) if part)
+        return "-".join(part for part in (self.key, self.exhibit, self.trace, self.scale) if part)
 
     @property
     def is_of_reasons(self) -> bool:

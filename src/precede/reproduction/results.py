@@ -142,7 +142,7 @@ def stored_reproduction(request: Request, results: Results) -> Reproduction:
     """Return the request's claims judged by stored results, as if their units had just been measured."""
     claims = request.claims()
     comparisons = judge_stored(claims, results, read_reasons(request.folder / "reasons.toml").reason)
-    experiments = experiments_of(claims.claim)
+    experiments = experiments_of(claims.claim) if request.exhibit else {"*"}
     if not claims.claim:
         experiments = {request.exhibit}
     points = [

@@ -52,13 +52,11 @@ def _lines(result: Reproduction, evidence: Reproduction | None, results: Results
     yield from _pictures(result, page)
     yield from _causes(judged)
     yield from _choices(result, results)
-    yield from _fold(f"All {len(judged)} judged claims", markdown(_claims_table(judged, "paper")))
+    yield from _fold(f"All {len(judged)} judged claims", _table_by(key, judged, "paper"))
     if evidence is not None and evidence.comparisons:
         rows = [one for one in evidence.comparisons if one.status != "paper scale only"]
-        yield from _fold(
-            "What the causes rest on: statements of ours, judged like claims",
-            markdown(_claims_table(rows, "expected")),
-        )
+        title = "What the causes rest on: statements of ours, judged like claims"
+        yield from _fold(title, _table_by(f"{key}/reasons", rows, "expected"))
 
 
 def _counts(result: Reproduction) -> Iterator[str]:
@@ -97,10 +95,9 @@ def _pictures(result: Reproduction, page: Path) -> Iterator[str]:
     """Yield a heading, a sentence and a picture for each exhibit; write the pictures."""
     findings = read_findings(result.request.folder / "figures.toml")
     drawn = list(figures_of(result))
-    for exhibit, comparisons in by_exhibit(result.comparisons).items():
-        pictures = [
-            (spec.name, figure) for spec, figure in drawn if re.match(rf"{re.escape(exhibit)}(?!\d)", spec.name)
-        ]
+    exhibits = by_exhibit(result.comparisons)
+    for exhibit, comparisons in exhibits.items():
+        pictures = [(spec.name, figure) for spec, figure in drawn if _is_of(spec.name, exhibit)]
         if not pictures:
             pictures = [(exhibit, figure) for figure in _beside_published(exhibit, comparisons)]
         counts = count_statuses([one for one in comparisons if not one.claim.automatic])
@@ -109,11 +106,32 @@ def _pictures(result: Reproduction, page: Path) -> Iterator[str]:
         yield ""
         yield f"{findings.get(exhibit, '')} ({words})".strip()
         yield ""
-        for name, figure in pictures:
-            file = page.with_name(f"{page.stem}-{name}.svg")
-            file.write_text(svg(figure), encoding="utf-8")
-            yield f"![{figure.title}]({file.name})"
-            yield ""
+        yield from _drawn(pictures, page)
+    others = [
+        (spec.name, figure)
+        for spec, figure in drawn
+        if not any(_is_of(spec.name, exhibit) for exhibit in exhibits)
+    ]
+    if others:
+        yield "### Not a figure of the paper"
+        yield ""
+        yield findings.get("others", "")
+        yield ""
+        yield from _drawn(others, page)
+
+
+def _is_of(name: str, exhibit: str) -> bool:
+    """Does the name of a figure begin with the exhibit, and not only with the same digits?"""
+    return re.match(rf"{re.escape(exhibit)}(?!\d)", name) is not None
+
+
+def _drawn(pictures: Sequence[tuple[str, Figure]], page: Path) -> Iterator[str]:
+    """Write pictures next to the page, and yield the Markdown that shows them."""
+    for name, figure in pictures:
+        file = page.with_name(f"{page.stem}-{name}.svg")
+        file.write_text(svg(figure), encoding="utf-8")
+        yield f"![{figure.title}]({file.name})"
+        yield ""
 
 
 def _title(exhibit: str) -> str:
@@ -180,6 +198,10 @@ def _choices(result: Reproduction, results: Results) -> Iterator[str]:
         yield ""
         yield markdown(_claims_table(chosen.comparisons, "paper")).rstrip("\n")
         yield ""
+
+
+def _table_by(name: str, comparisons: Sequence[Comparison], expected: str) -> str:
+    return f"By `precede reproduce {name}`:\n\n{markdown(_claims_table(comparisons, expected))}"
 
 
 def _claims_table(comparisons: Sequence[Comparison], expected: str) -> Table:

@@ -52,9 +52,10 @@ def command(
         bool, typer.Option("--check", help="rerun a part of the stored results and say what agrees")
     ] = False,
     minutes: Annotated[float, typer.Option(min=0.01, help="CPU minutes that --check may take")] = 10.0,
-    papers: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="folder of claims; default: papers"),
+    papers: Annotated[Path | None, typer.Option(metavar="DIR", help="claims; default: papers")] = None,
+    with_trace: Annotated[
+        str | None,
+        typer.Option("--with", metavar="ostermalm_001_1=FILE", help="guidec2021: the paper's own pedestrians"),
     ] = None,
     same_code: SameCodeOption = False,
     master: MasterOption = None,
@@ -77,6 +78,8 @@ def command(
       precede reproduce --check --minutes 2
     """
     requests = read_requests(paper, scale, find_papers(papers), same_code)
+    if with_trace is not None:
+        requests = [request_with_trace(requests, with_trace, lake, store)]
     if check:
         return _check(requests, minutes)
     if scale is None:
@@ -196,6 +199,23 @@ def read_requests(paper: str, scale: str | None, papers: Path, same_code: bool =
         if not (request.folder / "claims.toml").is_file():
             raise BadInput(f"no claims of {request.key} in {papers} (name the folder with --papers)")
     return requests
+
+
+def request_with_trace(requests: list[Request], written: str, lake: str, store: bool) -> Request:
+    """Return the request for a paper's claims on a recorded trace, whose files go into the lake's folder."""
+    from precede.reproduction.guidec2021.trace import folder_with_trace, read_trace_option
+    from precede.reproduction.results import STORED
+
+    (request, *others) = requests
+    if request.key != "guidec2021" or others:
+        raise BadInput("--with is for guidec2021: precede reproduce guidec2021 --with ostermalm_001_1=FILE")
+    if request.scale == STORED or store:
+        raise BadInput("--with runs the trace: add --scale quick or --scale paper, and leave out --store")
+    name, file = read_trace_option(written)
+    if "://" in lake:
+        raise BadInput(f"--with needs a lake in a folder, got {lake}")
+    folder = folder_with_trace(request.folder, name, file, Path(lake) / "traces" / name)
+    return structs.replace(request, folder=folder, trace=name)
 
 
 def exit_code(results: list[Reproduction]) -> int:

@@ -1,1 +1,1 @@
-"""The experiments of guidec2021 as `points`, and their `measures`."""
+"""The experiments of guidec2021 as `points`, their `measures`, and a `trace` instead of towns."""

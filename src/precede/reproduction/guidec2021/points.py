@@ -35,19 +35,25 @@ class Point(Struct, frozen=True):
 
 
 def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], list[int]]:
-    """Read every point of the file, once for each layout, and the seeds each gets at this scale."""
+    """Read every point of the file, once for each layout, and the seeds each gets at this scale.
+
+    An experiment with `layouts` of its own has a scenario that reads files: a recorded trace, not our towns.
+    """
     tables, _ = read_toml(path)
     if scale not in tables:
         raise BadInput(f"{path}: no scale [{scale}]")
     points = []
     for name, table in tables["experiment"].items():
         grid = table.get("quick_grid" if scale == "quick" else "grid", table.get("grid", {}))
-        for values, layout in product(product(*grid.values()), tables[scale]["layouts"]):
+        layouts = table.get("layouts", tables[scale]["layouts"])
+        for values, layout in product(product(*grid.values()), layouts):
             varied = dict(zip(grid, values, strict=True))
-            settings = {"log": "messages", "layout": layout, **table.get("set", {}), **varied}
+            map_of_town = {} if "layouts" in table else {"layout": layout}
+            settings = {"log": "messages", **map_of_town, **table.get("set", {}), **varied}
             run = read_scenario(table["scenario"], table["protocol"], settings=settings)
-            # a worker has no files next to the scenario, and the scenario reads none
-            points.append(Point(name, varied, layout, msgspec.structs.replace(run, base="")))
+            if map_of_town:  # a worker has no files next to the scenario, and the scenario reads none
+                run = msgspec.structs.replace(run, base="")
+            points.append(Point(name, varied, layout, run))
     return points, list(tables[scale]["seeds"])
 
 
@@ -57,7 +63,7 @@ def units(folder: Path, scale: str, more: bool = False) -> list[Unit]:
         msgspec.structs.replace(
             unit_of("guidec2021", point, seed, point.varied),
             replicate=f"{point.layout}{seed}",
-            cluster=point.layout,
+            cluster="" if point.described.base else point.layout,
         )
         for point in points
         for seed in seeds
