@@ -22,9 +22,12 @@ import precede.spark
 PAGE = Path(__file__).with_name("api.md")
 WIDTH = 100
 SECTIONS = {
-    "Functions": ("join", "simulate", "verify", "read_sweep"),
+    "Functions": ("join", "open_group", "simulate", "verify", "read_sweep"),
     "A group": (
         "Group",
+        "Topic",
+        "BlockingGroup",
+        "BlockingTopic",
         "Order",
         "Delivered",
         "History",

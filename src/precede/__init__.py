@@ -1,6 +1,7 @@
 """Precede: ordered broadcast for networks that move.
 
-Four functions are the public interface: `join` makes this program a member of a group over real sockets,
+Five functions are the public interface: `join` makes this program a member of a group over real sockets,
+`open_group` does so for scripts and notebooks without `await`,
 `simulate` runs a protocol in a simulated network, `verify` checks whether an event log keeps its order, and
 `read_sweep` gives the results of a sweep as data frames. The
 names in `__all__` are public and described in docs/reference/api.md; every other module is internal and may
@@ -16,6 +17,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Arrival",
     "BadInput",
+    "BlockingGroup",
+    "BlockingTopic",
     "CombinedTransport",
     "Delivered",
     "Equivocation",
@@ -33,6 +36,7 @@ __all__ = [
     "StoreFailed",
     "Sweep",
     "TcpTransport",
+    "Topic",
     "Transport",
     "UdpTransport",
     "Unavailable",
@@ -42,18 +46,21 @@ __all__ = [
     "WebSocketTransport",
     "__version__",
     "join",
+    "open_group",
     "read_sweep",
     "simulate",
     "verify",
 ]
 
 if TYPE_CHECKING:
-    from precede.api import Order, join
+    from precede.api import Order, join, open_group
     from precede.core.context import Waiting
     from precede.core.errors import BadInput, NotYet, Refused, StoreFailed, Unavailable
     from precede.core.identity import MessageId
     from precede.experiments.simulation import Simulation, simulate
     from precede.experiments.stored_sweep import Sweep, read_sweep
+    from precede.runtime.blocking.blocking_group import BlockingGroup
+    from precede.runtime.blocking.blocking_topic import BlockingTopic
     from precede.runtime.deliveries import Arrival, Delivered
     from precede.runtime.evidence.proofs import Equivocation
     from precede.runtime.group import Group
@@ -62,6 +69,7 @@ if TYPE_CHECKING:
     from precede.runtime.notices import GroupWarning
     from precede.runtime.presence.group_event import GroupEvent
     from precede.runtime.rosters import SignedRoster
+    from precede.runtime.topics.topic import Topic
     from precede.runtime.transports.combined import CombinedTransport
     from precede.runtime.transports.tcp import TcpTransport
     from precede.runtime.transports.transport import Transport
@@ -71,12 +79,14 @@ if TYPE_CHECKING:
     from precede.witness.verify import verify
 else:
     _MODULES = {
-        "precede.api": ("Order", "join"),
+        "precede.api": ("Order", "join", "open_group"),
         "precede.core.context": ("Waiting",),
         "precede.core.errors": ("BadInput", "NotYet", "Refused", "StoreFailed", "Unavailable"),
         "precede.core.identity": ("MessageId",),
         "precede.experiments.simulation": ("Simulation", "simulate"),
         "precede.experiments.stored_sweep": ("Sweep", "read_sweep"),
+        "precede.runtime.blocking.blocking_group": ("BlockingGroup",),
+        "precede.runtime.blocking.blocking_topic": ("BlockingTopic",),
         "precede.runtime.deliveries": ("Arrival", "Delivered"),
         "precede.runtime.evidence.proofs": ("Equivocation",),
         "precede.runtime.group": ("Group",),
@@ -86,6 +96,7 @@ else:
         "precede.runtime.rosters": ("SignedRoster",),
         "precede.runtime.notices": ("GroupWarning",),
         "precede.runtime.transports.combined": ("CombinedTransport",),
+        "precede.runtime.topics.topic": ("Topic",),
         "precede.runtime.transports.tcp": ("TcpTransport",),
         "precede.runtime.transports.transport": ("Transport",),
         "precede.runtime.transports.udp": ("UdpTransport",),

@@ -5,47 +5,30 @@ May import: protocols, runtime, experiments, witness, core
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from inspect import signature
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, ParamSpec, TypeAlias, get_args
 
 import msgspec
 
 from precede.core.errors import BadInput
-from precede.core.identity import NodeId
 from precede.core.instants import Duration, format_duration, parse_duration
-from precede.core.node import Context, Node
-from precede.protocols import registry
+from precede.node_plans import LISTEN, PROTOCOLS, complete_options, dissemination_of, plan_node, plan_topics
 from precede.protocols.options import written_options
-from precede.runtime.codec import Codec
+from precede.runtime.blocking.blocking_group import BlockingGroup
 from precede.runtime.group import Group
 from precede.runtime.history.retention import Retention
 from precede.runtime.links.keyring import read_keys
-from precede.runtime.names import check_names, check_roster, group_key, node_id
+from precede.runtime.names import check_names, check_roster, group_key
 from precede.runtime.rosters import SignedRoster
 from precede.runtime.settings import MemberSettings, read_lifetime
+from precede.runtime.topics.lane_plan import NodePlan
 from precede.runtime.transports.profiles import ProfileName, find_profile
 from precede.runtime.transports.transport import Transport
 from precede.runtime.transports.udp import LAN_GROUP, UdpTransport
-
-MOST_CARRIED: Final = 50_000
-"""How many messages a member carries for others, unless the option `cache` says otherwise."""
-
-_LISTEN: Final = "2s"
-"""How long a member of a total order looks for a running group, before its founders may found one."""
-
-MOST_BYTES_CARRIED: Final = 1 << 28
-"""How many bytes of payloads a member carries for others, unless an option says otherwise."""
-
-_BOUNDS: Final = {
-    "cache": MOST_CARRIED,
-    "cache_bytes": MOST_BYTES_CARRIED,
-    "keep_bytes": MOST_BYTES_CARRIED,
-    "buffer": MOST_BYTES_CARRIED,
-}
-"""Options whose default is no bound, which a simulation can afford, and what bounds a member instead."""
 
 GOSSIPED: Final = ("none", "fifo", "causal", "delta")
 """The orders whose messages a dissemination spreads."""
@@ -123,7 +106,7 @@ def join(
     if duration is not None:
         chosen["lifetime"] = duration
     if order == "total":
-        chosen = {"founding": "agreed", "bootstrap_after": _LISTEN, **chosen}
+        chosen = {"founding": "agreed", "bootstrap_after": LISTEN, **chosen}
     keys = tuple(group_key(secret, group) for secret in _read_secrets(key))
     interval = suited.beacon if beacon is None else beacon
     settings = _settings(members, keys, store, log, redact, interval, identity, roster)
@@ -137,6 +120,32 @@ def join(
         settings = msgspec.structs.replace(settings, retention=retention)
     protocol = _protocol_for(order, duration, members, store is not None, chosen.get("founding") == "alone")
     return open_member(protocol, "node", group, name, chosen, transport, settings)
+
+
+_P = ParamSpec("_P")
+
+
+def _without_await(make: Callable[_P, Group]) -> Callable[_P, BlockingGroup]:
+    """Return a function with the same arguments that opens the group in a thread of its own."""
+
+    def open_group(*given: _P.args, **named: _P.kwargs) -> BlockingGroup:
+        """Become a member of a group at once, without `await`: for scripts and notebooks.
+
+        The arguments are those of `join`. Use the result with `with`, or close it: see `BlockingGroup`.
+
+        >>> import precede
+        >>> with precede.open_group("picnic", "ana", key=bytes(32), order="causal") as group:
+        ...     group.broadcast(b"who brings bread?")
+        ...     print(next(group.messages(timeout=5)).payload)
+        b'who brings bread?'
+        """
+        return BlockingGroup(lambda: make(*given, **named))
+
+    open_group.__signature__ = signature(make).replace(return_annotation="BlockingGroup")  # type: ignore[attr-defined]
+    return open_group
+
+
+open_group = _without_await(join)
 
 
 def _settings(
@@ -206,46 +215,34 @@ def open_member(
     random: Random | None = None,
 ) -> Group:
     """Make a member that runs a protocol in one of its roles. `join` and the commands make theirs with this."""
-    entry = registry.find(protocol)
-    chosen = dict(options)
-    if entry.ordering is not None:
-        chosen.setdefault("dissemination", "gossip")
-    dissemination = str(chosen.get("dissemination", "direct"))
-    known_options = registry.options_of_entry(entry, dissemination)
-    if "durable" not in known_options:
-        chosen.pop("durable", None)
-    for option, most in _BOUNDS.items():
-        if option in known_options:
-            chosen.setdefault(option, most)
-    if "medium" in known_options and not transport.one_reaches_all:
-        chosen.setdefault("medium", "unicast")
     if settings.book is None:
         _check_members(name, settings)
-    own_id, ids = _ids((*settings.members, name), settings.book)
     generator = random or SystemRandom()
-
-    def make_node(node: NodeId, incarnation: int) -> Node:
-        return registry.make_entry(entry, role, Context(node, ids, chosen, generator, incarnation))
-
-    probe = make_node(own_id, 0)
-    codec = Codec(*registry.wire_types(entry, probe, dissemination))
-    title = f"{protocol} as {role}"
-    if entry.ordering is not None:  # a store is bound to this title
-        title = f"{protocol} over {registry.find_dissemination(dissemination).state or dissemination}"
-    terms = {**settings.terms, "order": _ORDERS.get(protocol, protocol), "dissemination": dissemination}
+    chosen = complete_options(protocol, options, transport)
+    plan = plan_node(protocol, role, name, chosen, settings, generator)
+    terms = {
+        **settings.terms,
+        "order": _ORDERS.get(protocol, protocol),
+        "dissemination": dissemination_of(chosen),
+    }
     lifetime = chosen.get("lifetime")
     if lifetime is not None:
         lifetime = parse_duration(lifetime) if isinstance(lifetime, str) else int(lifetime)
         terms["lifetime"] = format_duration(lifetime)
+
+    def plan_lane(order: str) -> NodePlan:
+        return plan_topics(order, protocol, name, options, transport, settings, generator)
+
     settings = msgspec.structs.replace(
         settings,
-        protocol=title,
+        protocol=plan.protocol,
         terms=terms,
         lifetime=lifetime if protocol == "delta_causal" else None,
-        renewable=settings.incarnation is None and registry.is_renewable(probe),
-        after_copy="nothing" if settings.incarnation is not None else probe.after_copy,
+        renewable=plan.renewable,
+        after_copy=plan.after_copy,
+        plan_lane=plan_lane if settings.wired is None and role == "node" else None,
     )
-    return Group(group, name, make_node, codec, transport, settings)
+    return Group(group, name, plan.make_node, plan.codec, transport, settings)
 
 
 def _check_members(name: str, settings: MemberSettings) -> None:
@@ -261,12 +258,6 @@ def _check_members(name: str, settings: MemberSettings) -> None:
         check_names(everybody)
     except BadInput as error:
         raise BadInput(f"{setting}: {error}") from None
-
-
-def _ids(names: Sequence[str], book: Mapping[str, NodeId] | None) -> tuple[NodeId, tuple[NodeId, ...]]:
-    """Return the node id of the last name, and the sorted ids of all; a `book` lists the ids, if given."""
-    id_of = {name: node_id(name) if book is None else book[name] for name in names}
-    return id_of[names[-1]], tuple(sorted(set(id_of.values())))
 
 
 def _check_names(group: object, name: object, members: Iterable[object]) -> None:
@@ -325,22 +316,14 @@ def _read_secrets(key: bytes | str | Path | Sequence[bytes] | None) -> Sequence[
     return secrets
 
 
-_PROTOCOLS: Final[dict[str, str]] = {
-    "none": "unordered",
-    "fifo": "fifo",
-    "causal": "causal_barrier",
-    "delta": "delta_causal",
-    "multicast": "prs",
-    "total": "drift",
-}
-_ORDERS: Final = {protocol: order for order, protocol in _PROTOCOLS.items()}
+_ORDERS: Final = {protocol: order for order, protocol in PROTOCOLS.items()}
 
 
 def _protocol_for(
     order: Order, lifetime: Duration | None, members: Sequence[str], stored: bool, alone: bool
 ) -> str:
     """Return the protocol that implements an order. Raise BadInput if the settings do not fit the order."""
-    if order not in _PROTOCOLS:
+    if order not in PROTOCOLS:
         raise BadInput(f"order: {order!r} is none of {', '.join(get_args(Order))}")
     if order == "delta" and lifetime is None:
         raise BadInput("order='delta' needs a lifetime: how long a message may be waited for")
@@ -353,4 +336,4 @@ def _protocol_for(
         raise BadInput("order='multicast' needs store=...: senders address one incarnation of a member")
     if order == "total" and not members and not alone:
         raise BadInput("order='total' needs members=[...], the names of those who found the group")
-    return _PROTOCOLS[order]
+    return PROTOCOLS[order]

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 import precede
-from precede.api import MOST_CARRIED
 from precede.core.effects import RADIO, Send
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.core.node import Context
+from precede.node_plans import MOST_CARRIED
 from precede.protocols.layered.epidemic.node import DISSEMINATION
 from precede.protocols.registry import make
 from precede.protocols.vcube2018.forwarding import packet_of

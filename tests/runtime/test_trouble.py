@@ -114,7 +114,7 @@ def test_rows_that_cannot_be_written_stay_in_the_store_and_the_member_runs_on(tm
         log.write_text("a file where a folder should be", encoding="utf-8")
         with pytest.raises(BadInput, match="no folder for an event log"):
             precede.join("g", "ben", key=KEY, log=log)
-        ana._segments.seconds = 0.05
+        ana._housekeeping[0].segments.seconds = 0.05
         async with ana:
             await ana.broadcast(b"one")
             await until(lambda: ana.status()["dropped"].get("log_unwritten", 0) > 1)

@@ -261,6 +261,12 @@ class Deliveries:
         """Leave the message unacknowledged that the application failed on: a restart delivers it again."""
         self._in_hand = None
 
+    def clear(self) -> None:
+        """Drop the messages that were not taken: the application does not want them any more."""
+        self._in_hand = None
+        self._in_memory.clear()
+        self._in_store_alone = 0
+
     def wake(self) -> None:
         """Let a waiting loop see that the member has closed or failed."""
         self._changed.set()

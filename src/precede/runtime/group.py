@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from precede.core.effects import RADIO, WIRED, Medium
+from precede.core.effects import RADIO, WIRED, Key, Medium
 from precede.core.errors import Refused, StoreFailed
 from precede.core.identity import MessageId, NodeId
 from precede.core.messages import Message
@@ -29,28 +29,27 @@ from precede.runtime.deliveries import (
 from precede.runtime.driver import Driver
 from precede.runtime.flow.sending import Sending
 from precede.runtime.history.face import HistoryFace
+from precede.runtime.history.housekeeping import Housekeeping
 from precede.runtime.history.kept import Kept
-from precede.runtime.links.inspection import Inspection
 from precede.runtime.links.neighbours import Links
 from precede.runtime.membership import Membership
 from precede.runtime.names import MemberNames, UnknownAuthors
 from precede.runtime.notices import Notices
 from precede.runtime.observe.watch import Watch
-from precede.runtime.presence.group_event import GroupEvent
 from precede.runtime.presence.presence import Presence
 from precede.runtime.presence.roster_face import RosterFace
-from precede.runtime.rows import KeptRows, SegmentWriter
 from precede.runtime.settings import MemberSettings, read_lifetime
-from precede.runtime.store import Store
-from precede.runtime.store_upgrade import upgrade
 from precede.runtime.ticking import Ticking
+from precede.runtime.topics.face import TopicsFace
+from precede.runtime.topics.lane_plan import FIRST_LANE
+from precede.runtime.topics.topics import Topics
 from precede.runtime.transports.transport import Transport
 
 FAREWELL: Final = b"\xff"
 """A packet of one byte, which is no packet of any protocol: the sender leaves the group for good."""
 
 
-class Group(HistoryFace, RosterFace):
+class Group(HistoryFace, TopicsFace, RosterFace):
     """One member of a group, made by `precede.join`. Use it with `async with`.
 
     Iterating over it takes the delivered messages in order. Requesting the next message acknowledges the
@@ -94,12 +93,9 @@ class Group(HistoryFace, RosterFace):
         self._membership = Membership(group, name, self._names, settings, self._notices)
         self._state = MemberState(name)
         self._presence = Presence(self._state, self._names.name_of, settings.clock, self._notices)
-        self._segments: SegmentWriter | None = None
-        if settings.log is not None:
-            self._segments = SegmentWriter(
-                settings.log, group, self._membership.log_name(self.id), settings.segment
-            )
+        segments = self._membership.new_segments(group)
         self._driver = self._make_driver(make_node, codec)
+        self._housekeeping = [Housekeeping(self._driver, segments, settings, self._notices)]
         how = {"by_hand": settings.by_hand, "patient": settings.patient, "alone": settings.alone}
         self._links = self._make_links(transport, how, RADIO)
         self._transports = [transport]
@@ -113,7 +109,13 @@ class Group(HistoryFace, RosterFace):
         self._sending = Sending(self._state, self._all_links, self._deliveries)
         self._arrivals = ArrivalFeed(self._state, self._names.name_of)
         self._ticking = Ticking(
-            settings, self._state, self._driver, self._all_links, transport, self._segments, self._notices
+            settings, self._state, self._all_links, transport, self._housekeeping, self._notices
+        )
+        self._topics = Topics(
+            *(group, self._state, self._names, settings, self._notices, self._driver),
+            list(zip((RADIO, WIRED), self._all_links, strict=False)),
+            self._housekeeping,
+            self._on_failure,
         )
         self._watch = Watch(
             group, settings, self._driver, self._all_links, self._names, self._deliveries, self._notices
@@ -122,24 +124,9 @@ class Group(HistoryFace, RosterFace):
 
     def _make_driver(self, make_node: Callable[[NodeId, int], Node], codec: Codec) -> Driver:
         settings = self._settings
-        store = self._membership.open_store()
-        if settings.book is None and isinstance(store, Store):
-            upgrade(store, (self.name, *settings.members, *(settings.roster or ())))
-        kept = settings.log is not None or settings.keep_rows
-        driver = Driver(
-            lambda incarnation: make_node(self.id, incarnation),
-            codec,
-            store,
-            settings.clock,
-            KeptRows(self._membership.log_name, settings.log_packets) if kept else None,
-            settings.speed,
-            settings.wires,
-        )
-        driver.node_id = self.id
-        driver.transfers = settings.transfers
-        driver.inspection = Inspection(self.id, driver.incarnation, self._membership.authors)
+        driver = self._membership.new_driver(make_node, codec)
+        assert driver.inspection is not None
         driver.inspection.on_rollback = self._on_rollback
-        self._membership.begin_chain(store, driver.fail)
         driver.on_deliver, driver.on_arrive = self._on_deliver, self._on_arrive
         driver.on_discard = self._on_discard
         driver.on_failure = self._on_failure
@@ -159,7 +146,7 @@ class Group(HistoryFace, RosterFace):
             lambda data, sender, to_all: self._on_packet(data, sender, over, to_all),
             lambda peer: self._on_link(peer, over, True),
             lambda peer: self._on_link(peer, over, False),
-            self._driver.left,
+            self._on_left,
             **how,
         )
 
@@ -174,6 +161,7 @@ class Group(HistoryFace, RosterFace):
                 await transport.start(links.frame)
             await self._watch.start(self._driver.incarnation)
             self._driver.start()
+            self._topics.start()
         except BaseException:
             await self.crash()
             raise
@@ -187,6 +175,7 @@ class Group(HistoryFace, RosterFace):
         """
         if kind is not None:
             self._deliveries.keep_in_hand()
+            self._topics.keep_in_hand()
         await self.close()
 
     async def close(self) -> None:
@@ -203,9 +192,11 @@ class Group(HistoryFace, RosterFace):
         for links in self._all_links:
             links.stop()
         try:
+            self._topics.stop()
             self._driver.stop()
-            if self._segments is not None:
-                self._segments.write(self._driver.store)
+            for each in self._housekeeping:
+                each.finish()
+            self._topics.close_stores()
             self._driver.store.close()
         finally:
             for transport in self._transports:
@@ -219,6 +210,7 @@ class Group(HistoryFace, RosterFace):
         for links in self._all_links:
             links.stop()
         self._driver.crash()
+        self._topics.crash()
         for transport in self._transports:
             await transport.stop()
         await self._watch.stop("crashed")
@@ -280,14 +272,6 @@ class Group(HistoryFace, RosterFace):
         """
         return self._arrivals.listen()
 
-    def events(self) -> AsyncGenerator[GroupEvent, None]:
-        """Yield who of the group is heard, lost or gone, and what is wrong with the set-up, as `GroupEvent`s.
-
-        First the present state (events with `replayed`), then each change. A subscriber that falls 1,024 events
-        behind gets the state again instead of them.
-        """
-        return self._presence.events()
-
     def waiting(self) -> Sequence[Waiting]:
         """Return the received messages that are not delivered: what each waits for, since and until when."""
         return self._driver.node.waiting()
@@ -315,6 +299,7 @@ class Group(HistoryFace, RosterFace):
             "warnings": self._notices.listed(),
             "evidence": self._membership.evidence(),
             "metrics": self._watch.address,
+            "topics": self._topics.status(),
         }
 
     @property
@@ -341,17 +326,24 @@ class Group(HistoryFace, RosterFace):
     def _on_packet(self, data: bytes, sender: NodeId, over: Medium, to_all: bool) -> None:
         if data == FAREWELL and not to_all:
             self._presence.left(sender)
+        elif data[:1] >= FIRST_LANE:
+            self._topics.packet(data, sender, over, to_all)
         else:
             self._driver.packet(data, sender, over, to_all)
 
+    def _on_left(self, key: Key, ok: bool) -> None:
+        self._topics.left(key, ok)
+
     def _on_link(self, peer: NodeId, over: Medium, up: bool) -> None:
         self._watch.link(peer, over, up)
+        self._topics.link(peer, over, up)
         (self._presence.link_up if up else self._presence.link_down)(peer)
 
     def _end_loops(self) -> None:
         self._deliveries.wake()
         self._arrivals.end()
         self._presence.end()
+        self._topics.end()
 
     def _on_deliver(self, kept: Kept, above: MessageId | None) -> None:
         self._deliveries.add(kept)
@@ -370,22 +362,17 @@ class Group(HistoryFace, RosterFace):
         self._arrivals.publish(message, "given_up")
 
     def _on_rollback(self) -> None:
-        """Refuse to broadcast if others have messages of this member that its store does not know.
-
-        The numbers that it would give are used up. Its next start is a new incarnation.
-        """
-        if self._state.rolled_back:
-            return
-        text = "others have messages of this member that its store does not know: the store was rolled back"
-        if self._settings.renewable or self._settings.after_copy != "nothing":
-            text += "; broadcasts are refused until it is joined again, as a new incarnation"
-            self._state.rolled_back = True
-            self._driver.store.disown()
-        self._notices.give("rolled_back", text, self.name)
+        """Refuse to broadcast if others have messages of this member that its store does not know."""
+        if not self._state.rolled_back:
+            self._state.rolled_back = self._membership.tell_rollback(self._driver.store)
 
     def _on_failure(self, error: StoreFailed) -> None:
         """Stop this member after its store failed: others see a crash, and its own loops raise the error."""
+        if self._state.failure is not None:
+            return
         self._state.failure = error
+        self._driver.crash()
+        self._topics.crash()
         for links in self._all_links:
             links.stop()
         self._end_loops()

@@ -9,20 +9,26 @@ from typing import Final
 
 from precede.core.errors import BadInput, StoreFailed
 from precede.core.identity import NodeId
+from precede.core.node import Node
+from precede.runtime.codec import Codec
+from precede.runtime.driver import Driver
 from precede.runtime.evidence.files import KeptEvidence
 from precede.runtime.evidence.history import Contradiction
 from precede.runtime.evidence.proofs import Equivocation
 from precede.runtime.links.admission import Admission, OpenAdmission, SealedAdmission
 from precede.runtime.links.agreement import Agreement
 from precede.runtime.links.authorship import Authors, Retired
+from precede.runtime.links.inspection import Inspection
 from precede.runtime.links.introductions import Directory, Identity
 from precede.runtime.links.neighbours import Links
 from precede.runtime.names import MemberNames, group_key, pseudonym
 from precede.runtime.no_store import NoStore, new_incarnation
 from precede.runtime.notices import Notices
 from precede.runtime.rosters import RetiredKey, SignedRoster
+from precede.runtime.rows import KeptRows, SegmentWriter
 from precede.runtime.settings import MemberSettings
 from precede.runtime.store import Store
+from precede.runtime.store_upgrade import upgrade
 
 _EPOCH: Final = "roster epoch"
 _LATER: Final = 4_096
@@ -110,7 +116,51 @@ class Membership:
             continue
         return incarnation
 
-    def begin_chain(self, store: Store | NoStore, fail: Callable[[StoreFailed], None]) -> None:
+    def new_segments(self, run_id: str) -> SegmentWriter | None:
+        """Make what writes the event log, if there is one. Raise BadInput if its folder cannot be made."""
+        settings = self._settings
+        if settings.log is None:
+            return None
+        name = self.log_name(self._names.id_of(self._name))
+        return SegmentWriter(settings.log, run_id, name, settings.segment)
+
+    def new_driver(self, make_node: Callable[[NodeId, int], Node], codec: Codec) -> Driver:
+        """Open the store and make the driver of a node that continues from it."""
+        settings, me = self._settings, self._names.id_of(self._name)
+        store = self.open_store()
+        if settings.book is None and isinstance(store, Store):
+            upgrade(store, (self._name, *settings.members, *(settings.roster or ())))
+        kept = settings.log is not None or settings.keep_rows
+        driver = Driver(
+            lambda incarnation: make_node(me, incarnation),
+            codec,
+            store,
+            settings.clock,
+            KeptRows(self.log_name, settings.log_packets) if kept else None,
+            settings.speed,
+            settings.wires,
+        )
+        driver.node_id = me
+        driver.transfers = settings.transfers
+        driver.inspection = Inspection(me, driver.incarnation, self.authors)
+        self._begin_chain(store, driver.fail)
+        return driver
+
+    def tell_rollback(self, store: Store | NoStore) -> bool:
+        """Warn that others have messages of this member that its store does not know.
+
+        The numbers that it would give are used up. If it can begin a new incarnation, return True: broadcasts
+        are refused until its next start, which begins one.
+        """
+        text = "others have messages of this member that its store does not know: the store was rolled back"
+        refused = self._settings.renewable or self._settings.after_copy != "nothing"
+        if refused:
+            text += "; broadcasts are refused until it is joined again, as a new incarnation"
+            store.disown()
+        self._notices.give("rolled_back", text, self._name)
+        return refused
+
+    def _begin_chain(self, store: Store | NoStore, fail: Callable[[StoreFailed], None]) -> None:
         """Continue the chain of own messages from the store; keep evidence there."""
         if self.authors is None:
             return
@@ -184,15 +234,20 @@ class Membership:
         roster.check(self._group, admin)
         if roster.epoch <= self._epoch:
             raise BadInput(f"roster: epoch {roster.epoch} is not newer than epoch {self._epoch}")
-        keys = {self._names.id_of(name): public for name, public in roster.members.items()}
-        self.authors.replace(keys, self._retired(roster.retired))
-        self._names.add(*roster.members)
-        store.remember(_EPOCH, roster.epoch)
-        store.commit()
         removed = [name for name in self._roster if name not in roster.members]
-        self._epoch, self._roster = roster.epoch, dict(roster.members)
+        self.follow(roster, store)
+        self._names.add(*roster.members)
         for admission, each in zip(self._admissions, links, strict=True):
             if isinstance(admission, SealedAdmission):
                 for number in admission.replace_roster(roster.members):
                     each.close(number)
         return removed
+
+    def follow(self, roster: SignedRoster, store: Store | NoStore) -> None:
+        """Accept the signatures of a roster that was checked, and remember its epoch."""
+        if self.authors is not None:
+            keys = {self._names.id_of(name): public for name, public in roster.members.items()}
+            self.authors.replace(keys, self._retired(roster.retired))
+        store.remember(_EPOCH, roster.epoch)
+        store.commit()
+        self._epoch, self._roster = roster.epoch, dict(roster.members)

@@ -16,6 +16,7 @@ from precede.core.node import AfterCopy
 from precede.runtime.emulation.transfers import Transfers
 from precede.runtime.history.retention import Retention
 from precede.runtime.rosters import RetiredKey
+from precede.runtime.topics.lane_plan import PlanLane
 from precede.runtime.transports.transport import Transport
 
 
@@ -95,6 +96,8 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
 
     metrics: tuple[str, int] | None = None
     """The address on which metrics and a status are served over HTTP; None: they are not."""
+    plan_lane: PlanLane | None = None
+    """Plans the nodes that topics share; None: this member has no topics."""
 
     wired: Transport | None = None
     """A second transport, for a node that has a radio and wires (a station)."""

@@ -149,7 +149,7 @@ def test_a_farewell_to_everybody_is_no_farewell() -> None:
             async with ben:
                 await taken(ana.events(), 1)
                 ana._on_packet(b"\xff", ben.id, 0, True)
-                assert ana.status()["dropped"]["truncated"] == 1
+                assert ana.status()["dropped"]["no_topic"] == 1
                 assert ana._presence._latest(ben.id) != "left"
 
     asyncio.run(run())

@@ -8,6 +8,7 @@ from precede.runtime.membership import Membership
 from precede.runtime.names import MemberNames
 from precede.runtime.presence.presence import Presence
 from precede.runtime.rosters import SignedRoster
+from precede.runtime.topics.topics import Topics
 
 
 class RosterFace:
@@ -18,6 +19,7 @@ class RosterFace:
     _driver: Driver
     _presence: Presence
     _names: MemberNames
+    _topics: Topics
 
     def rekey(self, *group_secrets: bytes) -> None:
         """Replace the group's secrets while running: the first encrypts from now on, any of them decrypts."""
@@ -31,3 +33,4 @@ class RosterFace:
         """
         for name in self._membership.update(roster, self._all_links, self._driver.store):
             self._presence.left(self._names.id_of(name), "the new roster lacks it")
+        self._topics.follow_roster(roster)
