@@ -1,4 +1,4 @@
-"""Topics: several ordered conversations over one membership and one set of links (docs/decisions/0034).
+"""Topics: several ordered conversations over one membership and one set of links (docs/decisions/0037).
 
 All topics of one order share a *lane*: one node with its driver and its store. The name of the topic is the
 beginning of each payload, so the signature covers it. A lane announces what it holds in one digest, whatever
