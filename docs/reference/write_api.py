@@ -42,7 +42,7 @@ SECTIONS = {
     ),
     "Transports": ("Transport", "UdpTransport", "TcpTransport", "WebSocketTransport", "CombinedTransport"),
     "Simulations and verdicts": ("Simulation", "Sweep", "Verdict", "Violation"),
-    "Errors": ("BadInput", "Refused", "NotYet", "StoreFailed", "Unavailable"),
+    "Errors": ("BadInput", "Refused", "NotYet", "Missed", "StoreFailed", "Unavailable"),
 }
 ORDER = """The orders that `join` offers ([which one?](../guides/which-order.md)).
 

@@ -27,6 +27,7 @@ __all__ = [
     "GroupWarning",
     "History",
     "MessageId",
+    "Missed",
     "NotYet",
     "Order",
     "Refused",
@@ -55,7 +56,7 @@ __all__ = [
 if TYPE_CHECKING:
     from precede.api import Order, join, open_group
     from precede.core.context import Waiting
-    from precede.core.errors import BadInput, NotYet, Refused, StoreFailed, Unavailable
+    from precede.core.errors import BadInput, Missed, NotYet, Refused, StoreFailed, Unavailable
     from precede.core.identity import MessageId
     from precede.experiments.simulation import Simulation, simulate
     from precede.experiments.stored_sweep import Sweep, read_sweep
@@ -81,7 +82,7 @@ else:
     _MODULES = {
         "precede.api": ("Order", "join", "open_group"),
         "precede.core.context": ("Waiting",),
-        "precede.core.errors": ("BadInput", "NotYet", "Refused", "StoreFailed", "Unavailable"),
+        "precede.core.errors": ("BadInput", "Missed", "NotYet", "Refused", "StoreFailed", "Unavailable"),
         "precede.core.identity": ("MessageId",),
         "precede.experiments.simulation": ("Simulation", "simulate"),
         "precede.experiments.stored_sweep": ("Sweep", "read_sweep"),

@@ -19,6 +19,7 @@ from precede.core.instants import Duration, format_duration, parse_duration
 from precede.node_plans import LISTEN, PROTOCOLS, complete_options, dissemination_of, plan_node, plan_topics
 from precede.protocols.options import written_options
 from precede.runtime.blocking.blocking_group import BlockingGroup
+from precede.runtime.deliveries import BACKLOG_BYTES
 from precede.runtime.group import Group
 from precede.runtime.history.retention import Retention
 from precede.runtime.links.keyring import read_keys
@@ -50,6 +51,7 @@ def join(
     peers: Sequence[tuple[str, int]] = (),
     lan: bool | tuple[str, int] = False,
     transport: Transport | None = None,
+    backlog: int = BACKLOG_BYTES,
     retention: Retention | None = None,
     log: str | Path | None = None,
     redact: bool = False,
@@ -73,6 +75,9 @@ def join(
     * `lan`: True finds members on the LAN by multicast, on every interface, over IPv4 and IPv6; or a multicast
       address such as ("239.83.7.1", 4700). `peers`: UDP addresses of some members. `bind`: the UDP address of
       this one; host "" is every interface. A `transport` replaces all three.
+    * `backlog`: how many bytes of delivered messages may wait for the application, each counted with 512 bytes
+      more than its payload. Without a store, further ones are dropped: the loop raises Missed. With a store
+      none is dropped. While more than half of it waits, `broadcast` waits.
     * `retention`: how many delivered messages are kept for `Group.history`, how large the store and the log may
       become (`Retention`). Without it, the last 100,000 messages with at most 256 MiB.
     * `log`: a folder for the event log, which `precede verify` reads. `redact` writes pseudonyms into it. With
@@ -113,6 +118,9 @@ def join(
     settings = msgspec.structs.replace(
         settings, **_watched(segment, metrics), terms={} if profile == "lan" else {"profile": profile}
     )
+    if type(backlog) is not int or backlog <= 0:
+        raise BadInput(f"backlog: expected a number of bytes, got {backlog!r}")
+    settings = msgspec.structs.replace(settings, backlog=backlog)
     settings = _with_admin(settings, group, name, roster, admin)
     if retention is not None:
         if not isinstance(retention, Retention):

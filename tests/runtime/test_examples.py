@@ -156,3 +156,7 @@ def test_a_shared_list_merges_after_its_members_were_apart(tmp_path: Path) -> No
             for member in (ana, ben):
                 member.until(lambda line: line == both[1], "out")
         assert done(*command(lists, "picnic/ben.json", *apart, "show")) == both
+
+
+def test_a_request_gets_its_reply_and_another_none() -> None:
+    assert printed_by("request_reply.py") == ["ben: rain at six", "nobody knows where the keys are"]

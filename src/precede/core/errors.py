@@ -76,6 +76,27 @@ class NotYet(Refused):
     """
 
 
+class Missed(RuntimeError):
+    """The application took messages too slowly, and some were dropped at this place of the order.
+
+    This happens only without a store, when more bytes wait than `backlog` of `join` allows. A loop over the
+    group that begins after this error continues behind the dropped messages.
+
+    >>> import asyncio, precede
+    >>> async def main() -> None:
+    ...     async with precede.join("picnic", "ana", key=None, backlog=10_000) as group:
+    ...         for number in range(100):
+    ...             await group.broadcast(b"message %d" % number)
+    ...         try:
+    ...             async for message in group:
+    ...                 last = message
+    ...         except precede.Missed:
+    ...             print("nothing was dropped before", last.payload)
+    >>> asyncio.run(main())
+    nothing was dropped before b'message 18'
+    """
+
+
 class StoreFailed(RuntimeError):
     """The store cannot be read or written, for example because the disk is full.
 

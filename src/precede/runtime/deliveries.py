@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, Final, Literal, Protocol, TypeAlias
 from weakref import ref
 
 from msgspec import Struct
 
-from precede.core.errors import Refused, StoreFailed
+from precede.core.errors import Missed, Refused, StoreFailed
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Message
 from precede.core.node import Node
 from precede.runtime.history.kept import Kept
 
 MOST_IN_MEMORY: Final = 1_000
-"""How many delivered messages wait in memory if there is a store; the others wait in the store alone."""
-MOST_UNTAKEN: Final = 100_000
-"""`broadcast` waits while more delivered messages than this wait for the application."""
+MOST_BYTES_IN_MEMORY: Final = 4 << 20
+"""How many delivered messages, and bytes of them, wait in memory if there is a store; others in the store."""
+BACKLOG_BYTES: Final = 64 << 20
+"""How many bytes of delivered messages may wait for the application: the default of `backlog` of `join`."""
+OVERHEAD_BYTES: Final = 512
+"""What a waiting message counts beside its payload."""
+_LOADED_TOGETHER: Final = 64
+_READERS: Final[ContextVar[dict[int, int]]] = ContextVar("readers")
+"""The serial numbers of the loops that this task runs, or was started by, for each `Deliveries` by its id."""
+_serials: Final = count()
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -173,6 +181,7 @@ class DeliveryIterator:
 
     def __init__(self, deliveries: Deliveries) -> None:
         self._deliveries = deliveries
+        self.serial = next(_serials)
 
     def __aiter__(self) -> DeliveryIterator:
         return self
@@ -186,17 +195,32 @@ class Deliveries:
 
     One loop at a time takes them. Requesting the next message acknowledges the previous one, so a second loop
     would acknowledge messages that the first still works on.
+
+    With a store only the first messages wait in memory. Without one all of them do, up to `backlog` bytes. Then
+    further ones are dropped, and the loop raises `Missed` at that place. `on_missed` is called for each.
     """
 
-    def __init__(self, outbox: Outbox, state: MemberState, describe: Callable[[Kept], Delivered]) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        state: MemberState,
+        describe: Callable[[Kept], Delivered],
+        backlog: int = BACKLOG_BYTES,
+    ) -> None:
         self._outbox = outbox
         self._state = state
         self._describe = describe
+        self._backlog = backlog
         self._in_memory: deque[Kept] = deque()
+        self._bytes_in_memory = 0
         self._last_in_memory = 0
         self._in_store_alone = 0
+        self._bytes_in_store_alone = 0
+        self._missed = 0
+        self.on_missed: Callable[[], None] = lambda: None
         self._in_hand: int | None = None
         self._iterator: ref[DeliveryIterator] | None = None
+        self._reader: ref[asyncio.Task[Any]] | None = None
         self._requested = False
         self._changed = asyncio.Event()
 
@@ -207,13 +231,40 @@ class Deliveries:
     def in_memory(self) -> int:
         return len(self._in_memory)
 
+    def holds_up(self) -> bool:
+        """Is a loop so far behind that this task should wait before it broadcasts more?
+
+        A loop that broadcasts must not wait for itself, nor must a task that it started. If no loop runs,
+        nobody would end the wait.
+        """
+        if self._bytes_in_memory + self._bytes_in_store_alone <= self._backlog // 2:
+            return False
+        task = None if self._reader is None else self._reader()
+        loop = None if self._iterator is None else self._iterator()
+        if task is None or task.done() or loop is None:
+            return False
+        return _READERS.get({}).get(id(self)) != loop.serial
+
     def add(self, kept: Kept) -> None:
-        """Append a delivered message; beyond `MOST_IN_MEMORY` it is only counted, and read from the store."""
-        if self._in_store_alone or (len(self._in_memory) >= MOST_IN_MEMORY and self._outbox.has_store):
+        """Append a delivered message: in memory, or counted only, if the store has it."""
+        size = _size(kept)
+        total = self._bytes_in_memory + size
+        if not self._outbox.has_store:
+            if self._missed or (self._in_memory and total > self._backlog):
+                self._missed += 1
+                self.on_missed()
+                return
+        elif (
+            self._in_store_alone
+            or len(self._in_memory) >= MOST_IN_MEMORY
+            or (self._in_memory and total > MOST_BYTES_IN_MEMORY)
+        ):
             self._in_store_alone += 1
-        else:
-            self._in_memory.append(kept)
-            self._last_in_memory = kept.place
+            self._bytes_in_store_alone += size
+            return
+        self._in_memory.append(kept)
+        self._bytes_in_memory = total
+        self._last_in_memory = kept.place
         if self._requested:
             self._changed.set()
 
@@ -221,23 +272,42 @@ class Deliveries:
         """Acknowledge the previous message, wait for the next one and return it.
 
         Raise RuntimeError if another loop takes messages already, StopAsyncIteration after the member has
-        closed.
+        closed, Missed at a place where messages were dropped.
         """
         current = None if self._iterator is None else self._iterator()
         if self._requested or (current is not None and current is not iterator):
             raise RuntimeError(f"{self._state.name}: another loop takes the messages of this group already")
         if current is None:
             self._iterator = ref(iterator)
+        self._note_reader(iterator.serial)
         self.acknowledge()
         if not self._in_memory:
+            self._tell_missed()
             self._requested = True
             try:
                 await self._wait()
             finally:
                 self._requested = False
         kept = self._in_memory.popleft()
+        self._bytes_in_memory -= _size(kept)
         self._in_hand = kept.place
         return self._describe(kept)
+
+    def _note_reader(self, serial: int) -> None:
+        """Remember which task takes messages, and let the task know it."""
+        task = asyncio.current_task()
+        self._reader = None if task is None else ref(task)
+        readers = _READERS.get({})
+        if readers.get(id(self)) != serial:
+            _READERS.set({**readers, id(self): serial})
+
+    def _tell_missed(self) -> None:
+        if self._missed:
+            missed, self._missed = self._missed, 0
+            raise Missed(
+                f"{self._state.name}: {missed:,} messages were dropped here: "
+                f"more than {self._backlog:,} bytes waited, and there is no store"
+            )
 
     async def _wait(self) -> None:
         """Wait until a message is in memory. Raise StopAsyncIteration after the member has closed."""
@@ -265,63 +335,29 @@ class Deliveries:
         """Drop the messages that were not taken: the application does not want them any more."""
         self._in_hand = None
         self._in_memory.clear()
-        self._in_store_alone = 0
+        self._in_store_alone = self._missed = 0
+        self._bytes_in_memory = self._bytes_in_store_alone = 0
 
     def wake(self) -> None:
         """Let a waiting loop see that the member has closed or failed."""
         self._changed.set()
 
     def _load(self) -> None:
-        """Bring the next messages from the store into memory."""
-        loaded = self._outbox.unacknowledged(self._last_in_memory, min(self._in_store_alone, MOST_IN_MEMORY))
-        self._in_memory += loaded
-        self._last_in_memory = loaded[-1].place
-        self._in_store_alone -= len(loaded)
+        """Bring the next messages from the store into memory, as many as are allowed there."""
+        while (
+            self._in_store_alone
+            and len(self._in_memory) < MOST_IN_MEMORY
+            and self._bytes_in_memory < MOST_BYTES_IN_MEMORY
+        ):
+            most = min(self._in_store_alone, MOST_IN_MEMORY - len(self._in_memory), _LOADED_TOGETHER)
+            loaded = self._outbox.unacknowledged(self._last_in_memory, most)
+            size = sum(map(_size, loaded))
+            self._in_memory += loaded
+            self._bytes_in_memory += size
+            self._last_in_memory = loaded[-1].place
+            self._in_store_alone -= len(loaded)
+            self._bytes_in_store_alone -= size
 
 
-class ArrivalFeed:
-    """Publishes arrivals to every listener. A listener that does not keep up loses the oldest ones."""
-
-    def __init__(self, state: MemberState, name_of: Callable[[NodeId], str]) -> None:
-        self._state = state
-        self._name_of = name_of
-        self._queues: list[asyncio.Queue[Arrival | None]] = []
-
-    @property
-    def has_listeners(self) -> bool:
-        return bool(self._queues)
-
-    async def listen(self) -> AsyncGenerator[Arrival, None]:
-        """Yield the arrivals from now on, until the feed ends. Raise StoreFailed if the store fails."""
-        self._state.check_open()
-        queue: asyncio.Queue[Arrival | None] = asyncio.Queue(MOST_UNTAKEN)
-        self._queues.append(queue)
-        try:
-            while (arrival := await queue.get()) is not None:
-                yield arrival
-            if self._state.failure is not None:
-                raise StoreFailed(str(self._state.failure))
-        finally:
-            self._queues.remove(queue)
-
-    def publish(
-        self,
-        message: Message,
-        state: ArrivalState,
-        waits_for: tuple[MessageId, ...] = (),
-        above: MessageId | None = None,
-    ) -> None:
-        """Send news of a message to all listeners."""
-        if self._queues:
-            source = self._name_of(message.id.source)
-            self._put(Arrival(source, message.payload, message.id, state, waits_for, above))
-
-    def end(self) -> None:
-        """End every listener: nothing further will be published."""
-        self._put(None)
-
-    def _put(self, arrival: Arrival | None) -> None:
-        for queue in self._queues:
-            if queue.full():
-                queue.get_nowait()
-            queue.put_nowait(arrival)
+def _size(kept: Kept) -> int:
+    return len(kept.message.payload) + OVERHEAD_BYTES

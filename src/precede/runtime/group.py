@@ -19,7 +19,6 @@ from precede.core.node import Node, Waiting
 from precede.runtime.codec import Codec
 from precede.runtime.deliveries import (
     Arrival,
-    ArrivalFeed,
     Delivered,
     Deliveries,
     DeliveryIterator,
@@ -27,6 +26,7 @@ from precede.runtime.deliveries import (
     MemberState,
 )
 from precede.runtime.driver import Driver
+from precede.runtime.flow.arrival_feed import ArrivalFeed
 from precede.runtime.flow.sending import Sending
 from precede.runtime.history.face import HistoryFace
 from precede.runtime.history.housekeeping import Housekeeping
@@ -105,8 +105,9 @@ class Group(HistoryFace, TopicsFace, RosterFace):
             self._all_links.append(self._make_links(settings.wired, {"patient": True}, WIRED))
         self._driver.outside = {RADIO: self._links, WIRED: self._all_links[-1]}
         self._describe = Describer(self._names.name_of, self._driver.node)
-        self._deliveries = Deliveries(self._driver, self._state, self._describe)
-        self._sending = Sending(self._state, self._all_links, self._deliveries)
+        self._deliveries = Deliveries(self._driver, self._state, self._describe, settings.backlog)
+        self._deliveries.on_missed = self._on_missed
+        self._sending = self._new_sending(self._state, self._deliveries)
         self._arrivals = ArrivalFeed(self._state, self._names.name_of)
         self._ticking = Ticking(
             settings, self._state, self._all_links, transport, self._housekeeping, self._notices
@@ -114,8 +115,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
         self._topics = Topics(
             *(group, self._state, self._names, settings, self._notices, self._driver),
             list(zip((RADIO, WIRED), self._all_links, strict=False)),
-            self._housekeeping,
-            self._on_failure,
+            *(self._housekeeping, self._new_sending, self._on_missed, self._on_failure),
         )
         self._watch = Watch(
             group, settings, self._driver, self._all_links, self._names, self._deliveries, self._notices
@@ -137,6 +137,9 @@ class Group(HistoryFace, TopicsFace, RosterFace):
     def _tell_unknown(self, author: NodeId) -> None:
         text = f"nobody introduced the author {self._names.name_of(author)}: its messages show this number"
         self._notices.give("unknown_author", text)
+
+    def _new_sending(self, state: MemberState, deliveries: Deliveries) -> Sending:
+        return Sending(state, deliveries, self._all_links, self._transports)
 
     def _make_links(self, transport: Transport, how: dict[str, bool], over: Medium) -> Links:
         admission = self._membership.new_admission()
@@ -228,7 +231,10 @@ class Group(HistoryFace, TopicsFace, RosterFace):
     # -- sending ------------------------------------------------------------------------------------------
 
     async def broadcast(self, payload: bytes, lifetime: str | timedelta | None = None) -> None:
-        """Send a message to all members now. Then wait while the application has too many messages to take.
+        """Send a message to all members now. Then wait while this member is too far behind (backpressure).
+
+        It waits while a loop of another task has more than half of `backlog` bytes (see `join`) to take, and up
+        to two seconds while more than 256 KiB wait for the network.
 
         `lifetime` ("20s" or a timedelta) replaces that of `join`, in a group with lifetimes. Raises Refused if
         the message is not sent. Raises NotYet, a kind of Refused, if a later try may work. In a group with
@@ -360,6 +366,11 @@ class Group(HistoryFace, TopicsFace, RosterFace):
 
     def _on_discard(self, message: Message, reason: str) -> None:
         self._arrivals.publish(message, "given_up")
+
+    def _on_missed(self) -> None:
+        self._driver.dropped["missed"] += 1
+        text = "the application takes messages too slowly, and there is no store: some are dropped"
+        self._notices.give("slow_reader", f"{text} (the loop raises Missed); use store= or a larger backlog=")
 
     def _on_rollback(self) -> None:
         """Refuse to broadcast if others have messages of this member that its store does not know."""

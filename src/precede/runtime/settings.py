@@ -13,6 +13,7 @@ from precede.core.errors import BadInput
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, Duration, Instant, parse_duration
 from precede.core.node import AfterCopy
+from precede.runtime.deliveries import BACKLOG_BYTES
 from precede.runtime.emulation.transfers import Transfers
 from precede.runtime.history.retention import Retention
 from precede.runtime.rosters import RetiredKey
@@ -75,6 +76,8 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
     """The lifetime of messages, where members' clocks must roughly agree."""
     store: Path | None = None
     """The file with which a member continues after a restart; None: there is no store."""
+    backlog: int = BACKLOG_BYTES
+    """How many bytes of delivered messages may wait for the application (`Deliveries`)."""
     synchronous: bool = True
     """Wait for the disk at each commit, so that a commit survives a power failure."""
     incarnation: int | None = None

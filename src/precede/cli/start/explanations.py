@@ -116,8 +116,8 @@ FAMILIES: Final = (
     Explanation(
         "E017",
         "a member cannot start as it is set up",
-        "api runtime.history runtime.membership runtime.rows runtime.settings runtime.transports "
-        "runtime.programs cli.field",
+        "api node_plans runtime.history runtime.membership runtime.rows runtime.settings runtime.topics "
+        "runtime.transports runtime.programs cli.field",
         "An address is in use or not of this machine, a folder cannot be written, or the order "
         "lacks what it needs.",
         "End the other process or choose another port. delta needs a lifetime; multicast and total "
@@ -249,7 +249,8 @@ WARNINGS: Final = (
         "E063",
         "a member has other settings or another version",
         r"other_\w+",
-        "The members of a group need the same order, dissemination, lifetime and wire version.",
+        "The members of a group need the same order, dissemination, lifetime and wire version, and each topic "
+        "needs the same order everywhere.",
         "The warning names both values: change one of the members.",
     ),
     Explanation(
@@ -289,6 +290,15 @@ WARNINGS: Final = (
         "`Retention(disk=...)` evicts history only. What the protocol itself needs, and messages that the "
         "application has not taken, take more than the quota.",
         "Take the delivered messages, or allow the store more bytes (docs/guides/history.md).",
+    ),
+    Explanation(
+        "E069",
+        "an application takes messages too slowly",
+        r"slow_reader",
+        "Without a store, delivered messages wait in memory for the application, up to `backlog` bytes. There "
+        "were more, and the loop raises precede.Missed where some were dropped.",
+        "Give the member a store: then nothing is dropped. Or set a larger `backlog=` in `join` "
+        "(docs/guides/topics-and-presence.md).",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Flow: what an application may send, and when it has to wait before it sends more.
+"""Flow: what an application may send, when it has to wait before it sends more, and who hears the news.
 
-The module `sending` is all there is.
+In reading order: `sending`, `arrival_feed`. The messages that wait for the application are in `deliveries`.
 """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from precede.core.errors import BadInput, Refused
 from precede.core.identity import MessageId
@@ -12,7 +13,6 @@ from precede.core.messages import Message
 from precede.core.node import Waiting
 from precede.runtime.deliveries import (
     Arrival,
-    ArrivalFeed,
     ArrivalState,
     Delivered,
     Deliveries,
@@ -20,15 +20,17 @@ from precede.runtime.deliveries import (
     Describer,
     MemberState,
 )
+from precede.runtime.flow.arrival_feed import ArrivalFeed
 from precede.runtime.flow.sending import Sending
 from precede.runtime.history.kept import Kept
 from precede.runtime.history.reading import History
-from precede.runtime.links.neighbours import Links
 from precede.runtime.names import MemberNames
 from precede.runtime.settings import read_lifetime
 from precede.runtime.topics.lane import Lane, TopicReader
 from precede.runtime.topics.topic_messages import TopicKept
 from precede.runtime.topics.topic_names import encoded_name
+
+NewSending: TypeAlias = Callable[[MemberState, Deliveries], Sending]
 
 
 class Topic(TopicReader):
@@ -55,9 +57,11 @@ class Topic(TopicReader):
         name: str,
         lifetime: Duration | None,
         lane: Lane,
-        links: Sequence[Links],
         names: MemberNames,
         phase: MemberState,
+        backlog: int,
+        new_sending: NewSending,
+        on_missed: Callable[[], None],
     ) -> None:
         self.name = name
         self.order = lane.order
@@ -68,9 +72,10 @@ class Topic(TopicReader):
         self.follow(phase)
         self._names = names
         self._describe = Describer(names.name_of, lane.driver.node)
-        self._deliveries = Deliveries(_TopicOutbox(name, lane), self._state, self._describe)
+        self._deliveries = Deliveries(_TopicOutbox(name, lane), self._state, self._describe, backlog)
+        self._deliveries.on_missed = on_missed
         self._arrivals = ArrivalFeed(self._state, names.name_of)
-        self._sending = Sending(self._state, links, self._deliveries)
+        self._sending = new_sending(self._state, self._deliveries)
         self._place = 0
 
     # -- for the application -----------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.topics.lane import Lane
 from precede.runtime.topics.lane_links import LaneLinks, split_key
 from precede.runtime.topics.lane_plan import FIRST_LANE, LANES
-from precede.runtime.topics.topic import Topic
+from precede.runtime.topics.topic import NewSending, Topic
 from precede.runtime.topics.topic_names import encoded_name
 
 _ORDERS = {number: order for order, number in LANES.items()}
@@ -33,8 +33,8 @@ _ORDERS = {number: order for order, number in LANES.items()}
 class Topics:
     """The topics that the application has opened, and the lanes of all orders in use.
 
-    `on_failure` is called if the store of a lane fails. `driver` is that of the group itself,
-    `housekeeping` that of the member, to which each lane adds its own.
+    `on_failure` is called if the store of a lane fails, `on_missed` if a topic drops a message. `driver` is
+    that of the group itself, `housekeeping` that of the member, to which each lane adds its own.
     """
 
     def __init__(
@@ -47,6 +47,8 @@ class Topics:
         driver: Driver,
         links: Sequence[tuple[Medium, Links]],
         housekeeping: list[Housekeeping],
+        new_sending: NewSending,
+        on_missed: Callable[[], None],
         on_failure: Callable[[StoreFailed], None],
     ) -> None:
         self._group = group
@@ -57,6 +59,8 @@ class Topics:
         self._driver = driver
         self._links = links
         self._housekeeping = housekeeping
+        self._new_sending = new_sending
+        self._on_missed = on_missed
         self._on_failure = on_failure
         self._lanes: dict[int, Lane] = {}
         self._open: dict[str, Topic] = {}
@@ -82,8 +86,10 @@ class Topics:
         if self._state.phase == "closed":
             self._state.check_open()
         lane = self._lane(LANES[order])
-        links = [each for _, each in self._links]
-        topic = Topic(name, duration, lane, links, self._names, self._state)
+        topic = Topic(
+            *(name, duration, lane, self._names, self._state),
+            *(self._settings.backlog, self._new_sending, self._on_missed),
+        )
         self._open[name] = topic
         lane.open(name, topic)
         return topic

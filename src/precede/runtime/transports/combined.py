@@ -55,6 +55,9 @@ class CombinedTransport(Transport):
         for transport in self._transports:
             transport.broadcast(frame)
 
+    def unsent_bytes(self) -> int:
+        return max(transport.unsent_bytes() for transport in self._transports)
+
     def broadcast_reaches(self, where: Where) -> bool:
         transport, place = self._find(where)
         return transport.broadcast_reaches(place)

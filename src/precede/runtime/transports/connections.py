@@ -23,6 +23,8 @@ class Connection(Protocol):
 
     def send(self, frame: bytes) -> None: ...
 
+    def unsent_bytes(self) -> int: ...
+
     def abort(self) -> None: ...
 
 
@@ -49,6 +51,10 @@ class ConnectedTransport(Transport, Generic[AnyConnection]):
     def broadcast(self, frame: bytes) -> None:
         for connection in list(self._connections.values()):
             connection.send(frame)
+
+    def unsent_bytes(self) -> int:
+        members = [each for number, each in self._connections.items() if number not in self._strangers]
+        return min((connection.unsent_bytes() for connection in members), default=0)
 
     def opened(self, connection: AnyConnection) -> int | None:
         """Register a connection and return its number. If there are too many, close one without a member."""

@@ -158,6 +158,9 @@ class _Connection(asyncio.Protocol):
         if self._transport is not None and self._transport.get_write_buffer_size() < MOST_UNSENT:
             self._transport.write(_LENGTH.pack(len(frame)) + frame)
 
+    def unsent_bytes(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()

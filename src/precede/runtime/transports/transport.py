@@ -72,6 +72,13 @@ class Transport(ABC):
     def known(self, where: Where, near: bool) -> None:
         """Called when a member at this place is admitted (`near`) or gone. Members may get more resources."""
 
+    def unsent_bytes(self) -> int:
+        """Return how many bytes wait to be sent, to the neighbour that takes them fastest; 0 if unknown.
+
+        `broadcast` of a group waits while they are many. One slow neighbour does not slow the others down.
+        """
+        return 0
+
     def why_silent(self) -> str:
         """Return the likely reason why no member is heard, as a sentence for the application."""
         return "nobody is heard over this transport; the others are not running or out of range"

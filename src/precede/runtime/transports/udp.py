@@ -131,6 +131,9 @@ class UdpTransport(Transport):
     def broadcast_reaches(self, where: Where) -> bool:
         return where in self._peers or bool(self._groups)
 
+    def unsent_bytes(self) -> int:
+        return sum(endpoint.unsent_bytes() for endpoint in self._endpoints.values())
+
     def known(self, where: Where, near: bool) -> None:
         if not isinstance(where, tuple):
             return

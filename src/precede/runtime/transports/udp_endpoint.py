@@ -105,6 +105,10 @@ class UdpEndpoint:
             if len(self._unsent) < _MOST_UNSENT:
                 self._unsent.append((frame, where))
 
+    def unsent_bytes(self) -> int:
+        """Return the bytes of the frames that the system has had no room for."""
+        return sum(len(frame) for frame, _ in self._unsent)
+
     def _take(self, frame: bytes, where: Place) -> bool:
         """Give a frame to the system. False if it has no room now; a frame that it refuses is lost."""
         try:

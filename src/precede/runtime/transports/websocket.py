@@ -182,6 +182,9 @@ class _Connection:
             self._unsent_bytes += len(frame)
             self._wake.set()
 
+    def unsent_bytes(self) -> int:
+        return self._unsent_bytes
+
     async def _write(self) -> None:
         with suppress(ConnectionClosed):
             while True:
