@@ -51,7 +51,7 @@ def test_without_inputs_the_log_is_that_of_a_simulation(world: str, tmp_path: Pa
 
 def test_the_live_verdict_is_that_of_the_saved_log(tmp_path: Path) -> None:
     found = dict.fromkeys(SIDES, 0)
-    for seed in range(4):
+    for seed in (1, 2):
         session = Session(run_of(tmp_path, "points", seed))
         play_at_random(session, Random(seed))
         session.advance_to(40 * SECOND)

@@ -52,6 +52,7 @@ VERBS: Final[dict[str, Verb]] = {
     ),
     "contacts": Verb("data.contacts", "who is within reach of whom, and when: exact contacts of a trace"),
     "simulate": Verb("runs.simulate", "one run of a scenario, in this process"),
+    "play": Verb("runs.play", "a world on a page, to touch: cut links, crash nodes, with order and without"),
     "verify": Verb(
         "evidence.verify",
         "does this log keep its order? An exact verdict, and violations explained",

@@ -6,7 +6,8 @@ every other run. A record (scenario, seed, inputs, end) gives the same event log
 
 In reading order: `record` (what is saved), `played_world` (the simulator with links that can be cut),
 `baseline` (the same world without order), `judge`, `side` (one world, stepped), `places`, `frames` (what a page
-is sent), `session`; `saving`.
+is sent), `session`; `saving`, `lessons`; `game` (what a page may ask), `server`; `export` (without a server).
+`worlds` has the lessons and their scenarios, `assets` the page.
 
 May import: core, protocols, eventlog, traces, sim, witness, experiments, lake, report
 """

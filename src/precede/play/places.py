@@ -42,7 +42,7 @@ class Ring:
 
     def __init__(self, nodes: int) -> None:
         angles = [2 * pi * node / max(nodes, 1) for node in range(nodes)]
-        self._points = [(sin(angle), -cos(angle)) for angle in angles]
+        self._points = [(sin(angle), cos(angle)) for angle in angles]
 
     def at(self, now: Instant) -> Sequence[Point | None]:
         return self._points
@@ -112,7 +112,7 @@ class Cells:
             return None
         angle = 2 * pi * (host - self._network.stations) / hosts
         x, y = self._network.place[cell]
-        return x + apart * sin(angle), y - apart * cos(angle)
+        return x + apart * sin(angle), y + apart * cos(angle)
 
 
 def places_of(run: Run, network: object, names: Sequence[str]) -> Places:

@@ -33,12 +33,12 @@ class Session:
         self.title = title or run.scenario
         self.order = order_of(run)
         self.inputs: list[Input] = []
-        self.sides = {name: side_of(run, name) for name in SIDES}
-        self.ordered = self.sides["ordered"]
+        self.ordered = side_of(run, "ordered")
         if len(self.ordered.names) > MOST_NODES:
             raise BadInput(
                 f"{run.scenario}: {len(self.ordered.names):,} nodes; play shows at most {MOST_NODES}"
             )
+        self.sides: dict[SideName, Side] = {"unordered": side_of(run, "unordered"), "ordered": self.ordered}
         self.frames = {
             name: SideFrames(side, Judge(self.order, allow_duplicates=name == "unordered"))
             for name, side in self.sides.items()

@@ -1,1 +1,1 @@
-"""Verbs that run worlds: `demo`, `simulate`, `swarm`, `repro`, `conform`, `bundle`; and `protocols`, a list."""
+"""Verbs that run worlds: `demo`, `simulate`, `play`, `swarm`, `repro`, `conform`, `bundle`; `protocols`."""

@@ -46,7 +46,7 @@ class FloodRadio(Network):
         partitions: Sequence[Partition] = (),
     ) -> None:
         self.motion = motion
-        self._reach = reach
+        self.reach = reach
         self._delay = delay or Distribution(0.001)
         self._jitter = jitter
         self._access = access
@@ -70,7 +70,7 @@ class FloodRadio(Network):
 
     def in_range(self, node: NodeId) -> list[NodeId]:
         """Return the nodes in range of a node at the beginning."""
-        return list(self.motion.in_range(node, self._reach, 0))
+        return list(self.motion.in_range(node, self.reach, 0))
 
     def send(self, sender: NodeId, send: Send) -> None:
         radio = self._radios[sender]
@@ -159,7 +159,7 @@ class FloodRadio(Network):
 
     def _put_on_air(self, radio: _Radio, air: _Air, to: NodeId) -> None:
         world, sender = self.world, radio.node
-        near = self._everybody[sender] if self._healed else self.motion.in_range(sender, self._reach, world.now)
+        near = self._everybody[sender] if self._healed else self.motion.in_range(sender, self.reach, world.now)
         if self._partitions:
             near = self._not_separated(sender, near)
         if self._collisions:
