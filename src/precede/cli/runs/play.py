@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
+
+PLAYED: Final = Path("played")
 
 
 def command(
@@ -19,7 +21,10 @@ def command(
         typer.Option("--set", metavar="KEY=VALUE", help="a protocol option or a scenario key"),
     ] = None,
     lesson: Annotated[str | None, typer.Option(help="begin with this lesson: fifo, causal, delta, ...")] = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="where played worlds are saved")] = Path("played"),
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="where worlds are saved (played), or a replay (played/NAME-again)"),
+    ] = None,
     port: Annotated[int, typer.Option(help="port on this machine; 0: any that is free")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="open the page now")] = True,
     replay: Annotated[
@@ -47,7 +52,7 @@ def command(
     if replay is not None and export is None:
         if scenario is not None or lesson is not None:
             raise BadInput("--replay carries out a saved world: name no scenario and no lesson")
-        return _replay(replay, out)
+        return _replay(replay, out or PLAYED / f"{replay.resolve().name}-again")
     if export is not None:
         return _export(export, replay)
     from precede.cli.runs.simulate import read_settings
@@ -62,8 +67,8 @@ def command(
     run = None
     if scenario is not None:
         run = read_scenario(scenario, protocol, seed, read_settings(settings or []), lake)
-    server = Server(Game(run, out, lesson), port)
-    print(f"Open {server.url}\nEnd with Ctrl-C. Worlds are saved below {out}/.", flush=True)
+    server = Server(Game(run, out or PLAYED, lesson), port)
+    print(f"Open {server.url}\nEnd with Ctrl-C. Worlds are saved below {out or PLAYED}/.", flush=True)
     if browser:
         import webbrowser
 
@@ -77,13 +82,12 @@ def command(
     return 0
 
 
-def _replay(folder: Path, out: Path) -> int:
+def _replay(folder: Path, again: Path) -> int:
     """Carry out a saved world again; return 1 if a log has other bytes than the saved one."""
     from precede.cli.progress import working
     from precede.play.saving import judged, load, replay
 
     run, record = load(folder)
-    again = out / f"{folder.resolve().name}-again"
     with working(f"playing {len(record.inputs)} inputs again"):
         same = replay(folder, again)
         verdicts = judged(run, again)
