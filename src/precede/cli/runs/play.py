@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+
+if TYPE_CHECKING:
+    from precede.experiments.run import Run
 
 PLAYED: Final = Path("played")
 
@@ -47,7 +50,9 @@ def command(
       precede play --replay played/vector_clock-1
       precede play --export site/play
     """
+    from precede.cli.runs.simulate import read_settings
     from precede.core.errors import BadInput
+    from precede.experiments.scenario import read_scenario
 
     if replay is not None and export is None:
         if scenario is not None or lesson is not None:
@@ -55,11 +60,6 @@ def command(
         return _replay(replay, out or PLAYED / f"{replay.resolve().name}-again")
     if export is not None:
         return _export(export, replay)
-    from precede.cli.runs.simulate import read_settings
-    from precede.experiments.scenario import read_scenario
-    from precede.play.game import Game
-    from precede.play.server import Server
-
     if scenario is not None and lesson is not None:
         raise BadInput("name a scenario or a lesson, not both")
     if scenario is None and (protocol is not None or seed is not None or settings):
@@ -67,8 +67,16 @@ def command(
     run = None
     if scenario is not None:
         run = read_scenario(scenario, protocol, seed, read_settings(settings or []), lake)
-    server = Server(Game(run, out or PLAYED, lesson), port)
-    print(f"Open {server.url}\nEnd with Ctrl-C. Worlds are saved below {out or PLAYED}/.", flush=True)
+    return _serve(run, lesson, out or PLAYED, port, browser)
+
+
+def _serve(run: Run | None, lesson: str | None, out: Path, port: int, browser: bool) -> int:
+    """Serve the page until Ctrl-C."""
+    from precede.play.game import Game
+    from precede.play.server import Server
+
+    server = Server(Game(run, out, lesson), port)
+    print(f"Open {server.url}\nEnd with Ctrl-C. Worlds are saved below {out}/.", flush=True)
     if browser:
         import webbrowser
 
