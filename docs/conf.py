@@ -77,6 +77,19 @@ def block(text: str, language: str) -> str:
     return f"````{language}\n{text}\n````"
 
 
+def without_links_to_the_repository(app: Sphinx, page: str, content: list[str]) -> None:
+    """Write links to files outside of this folder, which are not on the site, as their names."""
+    folder = Path(app.env.doc2path(page)).parent
+
+    def shown(link: re.Match[str]) -> str:
+        target = (folder / link[2]).resolve()
+        outside = target.is_relative_to(ROOT) and not target.is_relative_to(ROOT / "docs")
+        return f"{link[1]} (`{target.relative_to(ROOT)}`)" if outside else link[0]
+
+    content[0] = re.sub(r"\[([^\]\n]+)\]\((\.\./[^)#:\s]+)(?:#[^)]*)?\)", shown, content[0])
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("source-read", without_links_to_the_repository)
     app.add_source_suffix(".ipynb", "notebook")
     app.add_source_parser(NotebookParser)

@@ -1,4 +1,4 @@
-"""The drawings of README.md and docs/concepts/orders.md: nodes are lines of time, messages lines between them.
+"""The drawings of the README and of the pages on orders: nodes are lines of time, messages lines between.
 
     python docs/pictures/draw.py                         writes the SVG files beside this one
     python docs/pictures/draw.py --site demo-out/site    takes two pictures of the site that `make demo` leaves
@@ -137,10 +137,8 @@ DRAWINGS = {
     "answer-before-question": Drawing(
         "An answer overtakes its question",
         "Three lines of time, A, B and C. A broadcasts a question; B receives it and broadcasts an "
-        "answer; the answer "
-        "reaches C before the question. Without order C reads the answer first. With Precede C holds "
-        "the answer "
-        "until the question has come.",
+        "answer; the answer reaches C before the question. Without order C reads the answer first. "
+        "With Precede C holds the answer until the question has come.",
         [
             Panel(
                 "today: the order of arrival",
@@ -207,8 +205,7 @@ DRAWINGS = {
     "orders-multicast": Drawing(
         "Causal order of multicasts",
         "a sends m1 to v and m2 to b; b then sends m3 to v. v delivers m3 before m1 although m1 "
-        "precedes m3 through "
-        "m2, which was not addressed to v.",
+        "precedes m3 through m2, which was not addressed to v.",
         [
             Panel(
                 "multicast-causal order broken",
@@ -251,9 +248,8 @@ DRAWINGS = {
     "orders-total": Drawing(
         "Total order",
         "Left: p delivers x before y and q delivers y before x, which breaks total order. Right: p "
-        "has x before y, q has y "
-        "before z, r has z before x; no two nodes share two messages, so total order holds, though "
-        "there is a cycle.",
+        "has x before y, q has y before z, r has z before x; no two nodes share two messages, so total "
+        "order holds, though there is a cycle.",
         [
             Panel(
                 "total order broken",
@@ -274,6 +270,75 @@ DRAWINGS = {
                     "x before y, y before z, z before x, each at one node;",
                     "no two nodes deliver the same two messages",
                 ],
+            ),
+        ],
+    ),
+    "why-clock": Drawing(
+        "Sorting by clocks",
+        "A's clock is five minutes ahead. Its question has the time 10:05, B's answer 10:01; sorted by these "
+        "times, C shows the answer above the question.",
+        [
+            Panel(
+                "sorted by the senders' clocks",
+                "ABC",
+                460,
+                [
+                    Sent("question, 10:05", "q", "A", 90, [("B", 150), ("C", 200)]),
+                    Sent("answer, 10:01", "a", "B", 220, [("C", 300)], "C"),
+                ],
+                says=["A's clock is five minutes ahead"],
+                wrong="C shows the answer (10:01) above the question (10:05)",
+            )
+        ],
+    ),
+    "why-lost": Drawing(
+        "A message that is lost",
+        "Left: the question is lost on its way to C, and the answer waits for ever. Right: the question has a "
+        "lifetime; when it ends, C delivers the answer without it.",
+        [
+            Panel(
+                "causal order: C waits for ever",
+                "ABC",
+                380,
+                [Sent("question", "q", "A", 80, [("B", 130)]), _ANSWER],
+                held=("C", 215, 368),
+                wrong="the question never comes to C",
+            ),
+            Panel(
+                "with lifetimes: C waits as long as it helps",
+                "ABC",
+                380,
+                [Sent("question", "q", "A", 80, [("B", 130)]), _ANSWER],
+                held=("C", 215, 310),
+                due=("C", 310, "its end of life"),
+                says=["then the answer is delivered alone"],
+            ),
+        ],
+    ),
+    "why-list": Drawing(
+        "Two changes of one list",
+        "Left: A adds milk and B removes it at the same time. A applies add, remove; B applies remove, add: "
+        "the lists differ. Right: both apply the changes in the same order.",
+        [
+            Panel(
+                "causal order: the lists differ",
+                "AB",
+                380,
+                [
+                    Sent("add milk", "q", "A", 90, [("B", 230)]),
+                    Sent("remove milk", "a", "B", 110, [("A", 250)]),
+                ],
+                wrong="A has no milk on its list, B has",
+            ),
+            Panel(
+                "total order: the same everywhere",
+                "AB",
+                380,
+                events=[
+                    *(("A", 200, "q", "add"), ("A", 270, "a", "remove")),
+                    *(("B", 230, "q", "add"), ("B", 300, "a", "remove")),
+                ],
+                says=["both wait until the order is agreed"],
             ),
         ],
     ),

@@ -19,7 +19,7 @@ FOLLOWED = [
 @pytest.mark.parametrize(
     "document",
     [
-        pytest.param(d, marks=[pytest.mark.long] if d.parent.name == "tutorials" else [], id=d.stem)
+        pytest.param(d, marks=[pytest.mark.long] if d in FOLLOWED else [], id=d.stem)
         for d in DOCUMENTS
         if runnable(d)
     ],
