@@ -38,7 +38,7 @@ MAKERS = {
     "tables.svg": "docs/reference/draw_tables.py",
     "repro-timestamp.svg": "precede repro",
     "rules-of-apps.svg": "examples.same_screens",
-    **dict.fromkeys(("late.svg", "story.svg", "docs/field/late.svg"), "precede audit"),
+    **dict.fromkeys(("late.svg", "story.svg", "docs/field/late.svg", "field/late.svg"), "precede audit"),
 }
 
 
