@@ -66,6 +66,11 @@ class Report:
         )
 
 
+def attributes(kind: type) -> tuple[str, ...]:
+    """The attributes of a class's objects that are in no dictionary: of slots, or of a compiled class."""
+    return (*vars(kind).get("__slots__", ()), *vars(kind).get("__mypyc_attrs__", ()))
+
+
 def canonical(value: Any, visited: dict[int, None] | None = None) -> Any:
     """A value that is equal for equal states, whatever the order of insertion.
 
@@ -78,7 +83,7 @@ def canonical(value: Any, visited: dict[int, None] | None = None) -> Any:
         return repr(value)
     if isinstance(value, (list, tuple, deque)):
         return tuple(canonical(item, visited) for item in value)
-    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    slots = [name for kind in type(value).__mro__ for name in attributes(kind)]
     if not isinstance(value, dict | Struct) and not hasattr(value, "__dict__") and not slots:
         return value
     if id(value) in visited:
