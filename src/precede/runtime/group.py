@@ -115,7 +115,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
         self._topics = Topics(
             *(group, self._state, self._names, settings, self._notices, self._driver),
             list(zip((RADIO, WIRED), self._all_links, strict=False)),
-            *(self._housekeeping, self._new_sending, self._on_missed, self._on_failure),
+            *(self._housekeeping, self._new_sending, self._on_missed),
         )
         self._watch = Watch(
             group, settings, self._driver, self._all_links, self._names, self._deliveries, self._notices
@@ -301,9 +301,9 @@ class Group(HistoryFace, TopicsFace, RosterFace):
             "peaks": dict(self._driver.peaks.largest),
             "waiting": len(self.waiting()),
             "untaken": len(self._deliveries),
-            "dropped": dict(self._watch.readings.refused()),
+            "dropped": dict(self._watch.readings.refused() + self._topics.dropped()),
             "warnings": self._notices.listed(),
-            "evidence": self._membership.evidence(),
+            "evidence": [*self._membership.evidence(), *self._topics.evidence()],
             "metrics": self._watch.address,
             "topics": self._topics.status(),
         }

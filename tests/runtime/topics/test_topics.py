@@ -215,7 +215,7 @@ def test_a_closed_topic_ends_and_can_be_opened_again() -> None:
             await again.broadcast(b"three")
             assert await take(again, 1) == [b"three"]
             assert [message.payload for message in again.history()] == [b"three"]
-            assert ana.status()["topics"] == {"garden": {"order": "fifo", "untaken": 0}}
+            assert ana.status()["topics"] == {"garden": {"order": "fifo", "waiting": 0, "untaken": 0}}
 
     asyncio.run(run())
 

@@ -122,6 +122,9 @@ class Lane:
 
     def acknowledge(self, name: str, place: int) -> None:
         self._places.take(name, place)
+        self._advance_now_and_then()
+
+    def _advance_now_and_then(self) -> None:
         self._taken_since += 1
         if self._taken_since >= _TOGETHER:
             self._advance()
@@ -167,6 +170,7 @@ class Lane:
         else:
             self._on_foreign(message.id.source, name)
             self._unopened.add(name, stripped(kept, payload))
+            self._advance_now_and_then()
 
     def _on_arrive(self, message: Message) -> None:
         named = split_payload(message.payload)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from precede.core.errors import BadInput, Refused, StoreFailed
 from precede.core.identity import NodeId
 from precede.runtime.deliveries import MemberState
 from precede.runtime.driver import Driver
+from precede.runtime.evidence.proofs import Equivocation
 from precede.runtime.history.housekeeping import Housekeeping
 from precede.runtime.links.neighbours import Links
 from precede.runtime.membership import Membership
@@ -33,7 +35,7 @@ _ORDERS = {number: order for order, number in LANES.items()}
 class Topics:
     """The topics that the application has opened, and the lanes of all orders in use.
 
-    `on_failure` is called if the store of a lane fails, `on_missed` if a topic drops a message. `driver` is
+    `on_missed` is called if a topic drops a message. `driver` is
     that of the group itself, `housekeeping` that of the member, to which each lane adds its own.
     """
 
@@ -49,7 +51,6 @@ class Topics:
         housekeeping: list[Housekeeping],
         new_sending: NewSending,
         on_missed: Callable[[], None],
-        on_failure: Callable[[StoreFailed], None],
     ) -> None:
         self._group = group
         self._state = state
@@ -61,7 +62,6 @@ class Topics:
         self._housekeeping = housekeeping
         self._new_sending = new_sending
         self._on_missed = on_missed
-        self._on_failure = on_failure
         self._lanes: dict[int, Lane] = {}
         self._open: dict[str, Topic] = {}
         self._foreign: set[int] = set()
@@ -94,10 +94,18 @@ class Topics:
         lane.open(name, topic)
         return topic
 
+    def dropped(self) -> Counter[str]:
+        """Count what the lanes dropped, by reason."""
+        return sum((lane.driver.dropped for lane in self._lanes.values()), Counter())
+
+    def evidence(self) -> list[Equivocation]:
+        """Return the evidence against members that signed contradicting messages in topics."""
+        return [each for lane in self._lanes.values() for each in lane.membership.evidence()]
+
     def status(self) -> dict[str, Any]:
-        """Return order and untaken messages of each open topic, by name."""
+        """Return of each open topic, by name, its order and how many messages wait, and are not taken."""
         return {
-            name: {"order": topic.order, "untaken": topic.untaken}
+            name: {"order": topic.order, "waiting": len(topic.waiting()), "untaken": topic.untaken}
             for name, topic in self._open.items()
             if not topic.is_closed
         }
@@ -130,12 +138,16 @@ class Topics:
         driver = membership.new_driver(plan.make_node, plan.codec)
         driver.outside = {over: LaneLinks(links, LANES[order]) for over, links in self._links}
         driver.hold = self._driver.hold
-        driver.on_failure = self._on_failure
+        driver.on_failure = self._fail
         self._housekeeping.append(Housekeeping(driver, segments, settings, self._notices))
         lane = Lane(order, membership, driver, lambda source, name: self._tell(lane, source, name))
         assert driver.inspection is not None
         driver.inspection.on_rollback = lambda: self._rolled_back(lane)
         return lane
+
+    def _fail(self, error: StoreFailed) -> None:
+        """Stop the whole member if the store of a lane fails."""
+        self._driver.on_failure(error)
 
     def _start(self, lane: Lane) -> None:
         lane.start([(peer, over) for over, links in self._links for peer in links.neighbours()])
@@ -197,6 +209,10 @@ class Topics:
             self._lanes[split[0]].driver.left(split[1], ok)
 
     def follow_roster(self, roster: SignedRoster) -> None:
+        """Accept the signatures of a newer roster only, in the lanes that run and in later ones."""
+        self._settings = msgspec.structs.replace(
+            self._settings, roster=roster.members, epoch=roster.epoch, retired=roster.retired
+        )
         for lane in self._lanes.values():
             lane.membership.follow(roster, lane.driver.store)
 
