@@ -32,6 +32,7 @@ SECTIONS = {
         "Delivered",
         "History",
         "Retention",
+        "Snapshot",
         "Arrival",
         "Waiting",
         "GroupEvent",

@@ -34,6 +34,7 @@ __all__ = [
     "Retention",
     "SignedRoster",
     "Simulation",
+    "Snapshot",
     "StoreFailed",
     "Sweep",
     "TcpTransport",
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from precede.runtime.presence.group_event import GroupEvent
     from precede.runtime.rosters import SignedRoster
     from precede.runtime.topics.topic import Topic
+    from precede.runtime.transfer.snapshot import Snapshot
     from precede.runtime.transports.combined import CombinedTransport
     from precede.runtime.transports.tcp import TcpTransport
     from precede.runtime.transports.transport import Transport
@@ -95,6 +97,7 @@ else:
         "precede.runtime.history.retention": ("Retention",),
         "precede.runtime.presence.group_event": ("GroupEvent",),
         "precede.runtime.rosters": ("SignedRoster",),
+        "precede.runtime.transfer.snapshot": ("Snapshot",),
         "precede.runtime.notices": ("GroupWarning",),
         "precede.runtime.transports.combined": ("CombinedTransport",),
         "precede.runtime.topics.topic": ("Topic",),

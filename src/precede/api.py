@@ -27,6 +27,7 @@ from precede.runtime.names import check_names, check_roster, group_key
 from precede.runtime.rosters import SignedRoster
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.topics.lane_plan import NodePlan
+from precede.runtime.transfer.snapshot import OnRestore, OnSnapshot
 from precede.runtime.transports.profiles import ProfileName, find_profile
 from precede.runtime.transports.transport import Transport
 from precede.runtime.transports.udp import LAN_GROUP, UdpTransport
@@ -53,6 +54,9 @@ def join(
     transport: Transport | None = None,
     backlog: int = BACKLOG_BYTES,
     retention: Retention | None = None,
+    on_snapshot: OnSnapshot | None = None,
+    on_restore: OnRestore | None = None,
+    snapshot_from: Sequence[str] | None = None,
     log: str | Path | None = None,
     redact: bool = False,
     segment: float | None = None,
@@ -80,6 +84,10 @@ def join(
       none is dropped. While more than half of it waits, `broadcast` waits.
     * `retention`: how many delivered messages are kept for `Group.history`, how large the store and the log may
       become (`Retention`). Without it, the last 100,000 messages with at most 256 MiB.
+    * `on_snapshot`, `on_restore`: one returns the state of the application as bytes, the other replaces it by a
+      `Snapshot` of another member. A member that missed messages which nobody carries any more then goes on
+      from there, in the orders "causal" and "total" (docs/guides/history.md). `snapshot_from` names the
+      members whose snapshots are taken; without it, everybody's.
     * `log`: a folder for the event log, which `precede verify` reads. `redact` writes pseudonyms into it. With
       `segment` a file is added every so many seconds, so that a running group can be verified.
     * `metrics`: an address such as ("127.0.0.1", 9100) for Prometheus and `precede top`. It asks for no key
@@ -122,12 +130,37 @@ def join(
         raise BadInput(f"backlog: expected a number of bytes, got {backlog!r}")
     settings = msgspec.structs.replace(settings, backlog=backlog)
     settings = _with_admin(settings, group, name, roster, admin)
-    if retention is not None:
-        if not isinstance(retention, Retention):
-            raise BadInput(f"retention: expected a precede.Retention, got {retention!r}")
-        settings = msgspec.structs.replace(settings, retention=retention)
+    kept = _kept(order, retention, on_snapshot, on_restore, snapshot_from)
+    settings = msgspec.structs.replace(settings, **kept)
     protocol = _protocol_for(order, duration, members, store is not None, chosen.get("founding") == "alone")
     return open_member(protocol, "node", group, name, chosen, transport, settings)
+
+
+def _kept(
+    order: Order,
+    retention: Retention | None,
+    on_snapshot: OnSnapshot | None,
+    on_restore: OnRestore | None,
+    snapshot_from: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Return the settings of history and state transfer. Raise BadInput if they make no sense."""
+    if retention is not None and not isinstance(retention, Retention):
+        raise BadInput(f"retention: expected a precede.Retention, got {retention!r}")
+    if (on_snapshot is None) != (on_restore is None):
+        raise BadInput("on_snapshot and on_restore go together: one makes the state that the other restores")
+    if on_restore is not None and order not in ("causal", "total"):
+        raise BadInput(f"on_restore needs order='causal' or 'total', not {order!r}")
+    if snapshot_from is not None:
+        if on_restore is None:
+            raise BadInput("snapshot_from needs on_restore")
+        if isinstance(snapshot_from, str) or not all(isinstance(name, str) for name in snapshot_from):
+            raise BadInput(f"snapshot_from: expected a list of names, got {snapshot_from!r}")
+    return {
+        "retention": Retention() if retention is None else retention,
+        "on_snapshot": on_snapshot,
+        "on_restore": on_restore,
+        "snapshot_from": snapshot_from,
+    }
 
 
 _P = ParamSpec("_P")

@@ -139,7 +139,7 @@ def test_an_application_reads_its_history(tmp_path: Path, stored: bool) -> None:
             assert message.predecessors == (read[-2].id,)
             assert message.broadcast_at is not None
             assert before <= message.broadcast_at <= message.delivered_at <= datetime.now(UTC)
-            for bad in ({"limit": -1}, {"since": 3}, {"source": "nobody"}, {"since": datetime(2026, 1, 1)}):
+            for bad in ({"limit": -1}, {"since": -3}, {"source": "nobody"}, {"since": datetime(2026, 1, 1)}):
                 with pytest.raises(BadInput):
                     group.history(**bad)  # type: ignore[arg-type]
 

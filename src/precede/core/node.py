@@ -18,7 +18,7 @@ from precede.core.context import Context, Waiting
 from precede.core.effects import NOTHING, Effects, Key, Medium
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
-from precede.core.messages import Packet
+from precede.core.messages import Message, Packet
 
 Saved: TypeAlias = Mapping[Key, Any]
 """The values that a node has persisted, as plain data: tuples come back as lists."""
@@ -91,6 +91,41 @@ class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that
         the broadcast and the direct predecessors, each None if the protocol does not carry it.
         """
         return None, None
+
+    # -- state transfer (docs/guides/history.md) ---------------------------------------------------------
+
+    def await_state(self) -> None:
+        """Called before `start` if the driver can bring the state of another node.
+
+        From then on the node does not skip messages that nobody has any more: it waits for `adopt`.
+        """
+
+    def lacks_state(self, now: Instant) -> bool:
+        """Read-only: have messages been missing for so long that the driver should get them another way?"""
+        return False
+
+    def cut(self) -> bytes | None:
+        """Read-only: everything that was delivered here, encoded, for `adopt`; None if that is not possible."""
+        return None
+
+    def can_adopt(self, cut: bytes, now: Instant) -> bool:
+        """Read-only: is the cut of another node well formed, and has it everything that was delivered here?"""
+        return False
+
+    def adopt(self, cut: bytes, now: Instant) -> Effects:
+        """Go on from the cut of another node, as if everything in it had been delivered here."""
+        return NOTHING
+
+    def delivered_tops(self) -> Sequence[tuple[NodeId, int, int]] | None:
+        """Read-only: source, incarnation and number up to which each stream is delivered.
+
+        None if the history of another node is of no use to this one.
+        """
+        return None
+
+    def history_packet(self, messages: Sequence[tuple[Message, Sequence[Any]]]) -> Packet | None:
+        """Return a packet that brings delivered messages, each with its content, to one other node; or None."""
+        return None
 
     def waiting(self) -> Sequence[Waiting]:
         """Read-only: the messages that were received and cannot be delivered yet."""

@@ -217,15 +217,24 @@ class Deliveries:
         self._in_store_alone = 0
         self._bytes_in_store_alone = 0
         self._missed = 0
+        self.has_gap = False
+        """True if messages were dropped since the beginning, or since `clear`."""
         self.on_missed: Callable[[], None] = lambda: None
         self._in_hand: int | None = None
         self._iterator: ref[DeliveryIterator] | None = None
         self._reader: ref[asyncio.Task[Any]] | None = None
         self._requested = False
         self._changed = asyncio.Event()
+        self.on_rest: Callable[[], None] = lambda: None
+        """Called when the application requests a message: it has processed every message that it got."""
 
     def __len__(self) -> int:
         return len(self._in_memory) + self._in_store_alone
+
+    @property
+    def is_at_rest(self) -> bool:
+        """True while the application has no message in hand."""
+        return self._in_hand is None
 
     @property
     def in_memory(self) -> int:
@@ -252,6 +261,7 @@ class Deliveries:
         if not self._outbox.has_store:
             if self._missed or (self._in_memory and total > self._backlog):
                 self._missed += 1
+                self.has_gap = True
                 self.on_missed()
                 return
         elif (
@@ -281,6 +291,7 @@ class Deliveries:
             self._iterator = ref(iterator)
         self._note_reader(iterator.serial)
         self.acknowledge()
+        self.on_rest()
         if not self._in_memory:
             self._tell_missed()
             self._requested = True
@@ -334,6 +345,7 @@ class Deliveries:
     def clear(self) -> None:
         """Drop the messages that were not taken: the application does not want them any more."""
         self._in_hand = None
+        self.has_gap = False
         self._in_memory.clear()
         self._in_store_alone = self._missed = 0
         self._bytes_in_memory = self._bytes_in_store_alone = 0

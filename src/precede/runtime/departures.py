@@ -11,8 +11,10 @@ from typing import Protocol
 from precede.core.effects import Key, Medium, Observe, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import MOST_MESSAGES
+from precede.core.messages import MOST_MESSAGES, Packet
+from precede.runtime.codec import Codec
 from precede.runtime.history.kept import Kept
+from precede.runtime.links.inspection import Inspection
 
 
 class Outside(Protocol):
@@ -94,3 +96,33 @@ class Departures:
         """Forget everything: the node has crashed."""
         self._sends.clear()
         self._deliveries.clear()
+
+
+def send_all(outside: Outside, packets: Sequence[bytes], first: Send) -> int:
+    """Send packets to the receivers of the first one, in as few frames as they fit into. Return their bytes."""
+    if len(packets) == 1:
+        return outside.send(packets[0], first.to, first.key)
+    return outside.send_together(packets, first.to)
+
+
+class EncodedPackets:
+    """The packets of one turn, each signed and encoded once for all neighbours to which it goes."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._encoded: dict[int, tuple[Packet, bytes]] = {}
+
+    def encode(self, packet: Packet, inspection: Inspection | None) -> bytes:
+        known = self._encoded.get(id(packet))
+        if known is None:
+            known = self._encoded[id(packet)] = (packet, self.fresh(packet, inspection))
+        return known[1]
+
+    def fresh(self, packet: Packet, inspection: Inspection | None) -> bytes:
+        """Sign and encode a packet, and do not keep its bytes."""
+        if inspection is not None:
+            inspection.outgoing(packet)
+        return self._codec.encode(packet)
+
+    def clear(self) -> None:
+        self._encoded.clear()

@@ -51,7 +51,7 @@ from precede.eventlog.schema import (
 )
 from precede.runtime.clock import SteadyClock, Timers
 from precede.runtime.codec import Codec
-from precede.runtime.departures import Departures, Outside
+from precede.runtime.departures import Departures, EncodedPackets, Outside, send_all
 from precede.runtime.emulation.transfers import Transfers
 from precede.runtime.history.kept import Kept
 from precede.runtime.links.inspection import Inspection
@@ -96,7 +96,6 @@ class Driver(EffectHandler):
         self.on_discard: Callable[[Message, str], None] = lambda message, reason: None
         self.on_failure: Callable[[StoreFailed], None] = lambda error: None
         self.hold: Callable[[Packet, Callable[[], None]], bool] = lambda packet, go_on: False
-        self._codec = codec
         self._reception = Reception(codec, self.dropped, self.packets)
         self._clock = SteadyClock(clock, store.remembered("clock", 0))
         self._clock_kept = self._clock.latest
@@ -108,7 +107,7 @@ class Driver(EffectHandler):
         self._rows = rows
         self._inputs: deque[Callable[[Instant], Effects]] = deque()
         self._early = EarlyInputs(wires)
-        self._encoded: dict[int, tuple[Packet, bytes]] = {}
+        self._encoded = EncodedPackets(codec)
         self._departures = Departures()
         self._running = self._scheduled = self._stopped = False
 
@@ -231,6 +230,19 @@ class Driver(EffectHandler):
             self.crash()
             self.on_failure(error)
 
+    @property
+    def is_settled(self) -> bool:
+        """True if everything that the node delivered was handed over."""
+        return not self._running and not self._departures
+
+    def run_at_once(self, call: Callable[[Instant], Effects]) -> None:
+        """Run an input before all that are queued, and commit it. Its sends and deliveries follow."""
+        with self.failing():
+            now = self._clock.now()
+            self.carry_out(self.node_id, call(now), now)
+            self._commit()
+        self._schedule()
+
     # -- the queue of inputs ------------------------------------------------------------------------------
 
     def _input(self, call: Callable[[Instant], Effects]) -> None:
@@ -293,13 +305,8 @@ class Driver(EffectHandler):
         """Transmit packets for the same receivers in as few frames as possible, and log them."""
         first = sends[0][0]
         outside = self.outside.get(first.over)
-        packets = [self._encode(send.packet) for send, _ in sends]
-        if outside is None:
-            wire_bytes = 0
-        elif len(packets) == 1:
-            wire_bytes = outside.send(packets[0], first.to, first.key)
-        else:
-            wire_bytes = outside.send_together(packets, first.to)
+        packets = [self._encoded.encode(send.packet, self.inspection) for send, _ in sends]
+        wire_bytes = 0 if outside is None else send_all(outside, packets, first)
         if wire_bytes:
             wire_bytes -= sum(map(len, packets[1:]))  # the first packet's row has what the frames add
             for (send, decided), data in zip(sends, packets, strict=True):
@@ -312,14 +319,9 @@ class Driver(EffectHandler):
         elif first.key is not None:
             self.left(first.key, False)
 
-    def _encode(self, packet: Packet) -> bytes:
-        """Sign and encode a packet, once for all neighbours to which it goes in this turn."""
-        known = self._encoded.get(id(packet))
-        if known is None:
-            if self.inspection is not None:
-                self.inspection.outgoing(packet)
-            known = self._encoded[id(packet)] = (packet, self._codec.encode(packet))
-        return known[1]
+    def encode(self, packet: Packet) -> bytes:
+        """Sign and encode a packet that is sent once, and not by the node."""
+        return self._encoded.fresh(packet, self.inspection)
 
     # -- effects ------------------------------------------------------------------------------------------
 

@@ -108,6 +108,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
         self._deliveries = Deliveries(self._driver, self._state, self._describe, settings.backlog)
         self._deliveries.on_missed = self._on_missed
         self._sending = self._new_sending(self._state, self._deliveries)
+        self._transfer = self._new_transfer()
         self._arrivals = ArrivalFeed(self._state, self._names.name_of)
         self._ticking = Ticking(
             settings, self._state, self._all_links, transport, self._housekeeping, self._notices
@@ -165,6 +166,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
             await self._watch.start(self._driver.incarnation)
             self._driver.start()
             self._topics.start()
+            self._transfer.start()
         except BaseException:
             await self.crash()
             raise
@@ -191,6 +193,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
             await self.crash()
             return
         self._ticking.stop()
+        self._transfer.stop()
         self._deliveries.acknowledge()
         for links in self._all_links:
             links.stop()
@@ -209,6 +212,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
     async def crash(self) -> None:
         """Stop as if killed: changes that were not committed are lost. For emulations and tests."""
         self._ticking.stop()
+        self._transfer.stop()
         self._crashed = True
         for links in self._all_links:
             links.stop()
@@ -334,7 +338,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
             self._presence.left(sender)
         elif data[:1] >= FIRST_LANE:
             self._topics.packet(data, sender, over, to_all)
-        else:
+        elif not self._transfer.takes(data, sender, to_all):
             self._driver.packet(data, sender, over, to_all)
 
     def _on_left(self, key: Key, ok: bool) -> None:
@@ -343,6 +347,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
     def _on_link(self, peer: NodeId, over: Medium, up: bool) -> None:
         self._watch.link(peer, over, up)
         self._topics.link(peer, over, up)
+        self._transfer.link(peer, up)
         (self._presence.link_up if up else self._presence.link_down)(peer)
 
     def _end_loops(self) -> None:

@@ -18,6 +18,7 @@ from precede.runtime.emulation.transfers import Transfers
 from precede.runtime.history.retention import Retention
 from precede.runtime.rosters import RetiredKey
 from precede.runtime.topics.lane_plan import PlanLane
+from precede.runtime.transfer.snapshot import OnRestore, OnSnapshot
 from precede.runtime.transports.transport import Transport
 
 
@@ -85,6 +86,13 @@ class MemberSettings(Struct, frozen=True, kw_only=True):
 
     retention: Retention = Retention()
     """How much of what this member has delivered and logged is kept."""
+
+    on_snapshot: OnSnapshot | None = None
+    """Returns the state of the application, for members that missed messages."""
+    on_restore: OnRestore | None = None
+    """Replaces the state of the application by that of another member."""
+    snapshot_from: Sequence[str] | None = None
+    """The members whose snapshots are taken; None: everybody's."""
 
     log: Path | None = None
     """The folder of the event log."""

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from precede.core.effects import CancelTimer, Effect, Key, Persist, SetTimer
+from precede.core.effects import CancelTimer, Effect, Key, Persist, Send, SetTimer
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, SECOND, Duration, Instant
 from precede.core.messages import Packet
@@ -79,6 +79,10 @@ class Groups:
         self._last_group = NO_GROUP
         self._outside_since: Instant = 0
         self._next_request_at: Instant = -(1 << 62)
+        self.awaits_state = False
+        """The driver brings the state of the application: do not enter, or skip, without it."""
+        self.lacks_state = False
+        """A neighbour answered with a position behind messages that this node lacks."""
 
     # -- beginning ---------------------------------------------------------------------------------------
 
@@ -127,8 +131,12 @@ class Groups:
         origin, group = checkpoint.origin, checkpoint.extra.group
         if origin is not None and origin.whole and self.election.begins(origin, group):
             self._begin_as_founder(group, origin, now, effects)
-            return
-        self._set_origin(origin, effects)
+        else:
+            self.enter_at(checkpoint, now, effects)
+
+    def enter_at(self, checkpoint: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
+        """Begin in the group of a checkpoint, at its position."""
+        self._set_origin(checkpoint.origin, effects)
         if checkpoint.extra.group != self._last_group:
             self._state.reset_position()
         skip_to(self._state, self._floods, checkpoint, effects)
@@ -303,14 +311,17 @@ class Groups:
 
     def _answer(self, peer: NodeId, effects: list[Effect]) -> None:
         """Send a checkpoint to a node that requested one, unless this node is in no group any more."""
-        state = self._state
         self._answering.pop(peer, None)
-        if state.group == NO_GROUP:
-            return
+        if self._state.group != NO_GROUP:
+            effects.append(self.checkpoint(peer))
+
+    def checkpoint(self, peer: NodeId) -> Send:
+        """Return the effect that sends this node's position to a node."""
+        state = self._state
         ends = state.view.ends
         unfinished = [id for id in state.admitted if id in ends and state.delivered_number(id) < ends[id]]
         sources = tuple(id for id in sorted({*state.seen.columns, *unfinished}) if self._is_past(id))
-        effects.append(self._builder.checkpoint(sources, self._own_origin(), peer))
+        return self._builder.checkpoint(sources, self._own_origin(), peer)
 
     def _is_past(self, id: StreamId) -> bool:
         """Is a stream's admission before this node's position? If so, a checkpoint must name the stream."""
@@ -327,24 +338,36 @@ class Groups:
         if state.group == NO_GROUP:
             if not self.election.may_enter(checkpoint, now):
                 return
+            origin = checkpoint.origin
+            begins = origin is not None and self.election.begins(origin, checkpoint.extra.group)
+            if self.awaits_state and not (begins and origin is not None and origin.whole):
+                self.lacks_state = True
+                return
             self._enter(checkpoint, now, effects)
         elif any(
             floods.is_hopeless(floods.stream((source, serial)), now) for source, serial, _ in checkpoint.done
         ):
-            self._views.install(checkpoint.view, now, effects)
-            if state.durable:
-                new = [id for id in checkpoint.sources if id not in state.admitted]
-                effects += [Persist(("admitted", *id), 0) for id in new]
-            skip_to(state, floods, checkpoint, effects)
-            ends = state.view.ends
-            lasting = [
-                id
-                for id in {**dict.fromkeys(state.seen.columns), **dict.fromkeys(checkpoint.sources)}
-                if id not in ends or floods.stream(id).received < ends[id]
-            ]
-            set_sources(state, floods, lasting, {})
+            if self.awaits_state:
+                return  # `DriftNode.lacks_state` sees the gap
+            self.skip(checkpoint, now, effects)
         self._joining.take_up_unused(now, effects)
         self._joining.apply_if_needed(now, effects)
+
+    def skip(self, checkpoint: CheckpointPacket, now: Instant, effects: list[Effect]) -> None:
+        """Move this node's position in its group to that of a checkpoint."""
+        state, floods = self._state, self._floods
+        self._views.install(checkpoint.view, now, effects)
+        if state.durable:
+            new = [id for id in checkpoint.sources if id not in state.admitted]
+            effects += [Persist(("admitted", *id), 0) for id in new]
+        skip_to(state, floods, checkpoint, effects)
+        ends = state.view.ends
+        lasting = [
+            id
+            for id in {**dict.fromkeys(state.seen.columns), **dict.fromkeys(checkpoint.sources)}
+            if id not in ends or floods.stream(id).received < ends[id]
+        ]
+        set_sources(state, floods, lasting, {})
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
         """Handle the timers KNOCK, APPLY and FOUND, and those of the answers to newcomers."""

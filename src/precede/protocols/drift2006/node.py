@@ -32,7 +32,7 @@ from precede.core.errors import NotYet, Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
-from precede.core.node import Context, Node, Saved, Waiting
+from precede.core.node import Context, Saved, Waiting
 from precede.protocols.drift2006.delivery import Delivery
 from precede.protocols.drift2006.dummies import QUIET, Dummies
 from precede.protocols.drift2006.groups import Groups
@@ -57,6 +57,7 @@ from precede.protocols.drift2006.packets import (
 )
 from precede.protocols.drift2006.restart import Restart
 from precede.protocols.drift2006.state import NO_GROUP, USUAL_LEAP, DriftState
+from precede.protocols.drift2006.transfer import TransferableNode
 from precede.protocols.drift2006.views import TELL, Views
 from precede.protocols.drift2006.votes import Votes
 from precede.protocols.floods.options import parse_node_ids
@@ -68,7 +69,7 @@ _FEWEST_FOR_A_COPY: Final = 3
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class DriftNode(Node):
+class DriftNode(TransferableNode):
     """One node of DRIFT, or of TOF when `virtual` is false: builds the parts, and passes each input to them."""
 
     draining: ClassVar[tuple[str, ...]] = (

@@ -40,6 +40,13 @@ HEADER_BYTES: Final = 16
 ENTRY_BYTES: Final = 16
 
 
+class Cut(msgspec.Struct, frozen=True, array_like=True):
+    """What a node has delivered: the last number of each stream, and its `c_barrier`."""
+
+    delivered: Barrier
+    barrier: Barrier
+
+
 class Pending:
     """A message that waits, since when, and the position in its barrier of a predecessor that it lacks."""
 
@@ -215,6 +222,48 @@ class CausalBarrier(Ordering):
 
     def predecessors(self, id: MessageId, stamp: Any) -> tuple[MessageId, ...]:
         return tuple(id_in(stream, number) for stream, number in stamp)
+
+    # -- state transfer ----------------------------------------------------------------------------------
+
+    def waits_since(self) -> Instant | None:
+        return next((pending.since for pending in self._pending.values()), None)
+
+    def delivered_tops(self) -> Sequence[tuple[NodeId, int, int]]:
+        ids = [id_in(stream, number) for stream, number in self._delivered.items()]
+        return [(id.source, id.incarnation, id.number) for id in ids]
+
+    def cut(self) -> bytes:
+        """Return what was delivered here, and `c_barrier`: the latest of it."""
+        cut = Cut(tuple(self._delivered.items()), tuple(self._barrier.items()))
+        return msgspec.msgpack.encode(cut)
+
+    def can_adopt(self, cut: bytes) -> bool:
+        try:
+            delivered = dict(msgspec.msgpack.decode(cut, type=Cut).delivered)
+        except msgspec.MsgspecError:
+            return False
+        return all(delivered.get(stream, 0) >= number for stream, number in self._delivered.items())
+
+    def adopt(self, cut: bytes, now: Instant, effects: list[Effect]) -> None:
+        """Go on from the cut of another node. Messages that waited are taken again, behind the cut."""
+        their = msgspec.msgpack.decode(cut, type=Cut)
+        self._delivered = dict(their.delivered)
+        self._barrier = {stream: number for stream, number in their.barrier if stream in self._delivered}
+        if self._durable:
+            # A restart covers with the stamps what is not in `c_barrier`: one stamp names all of it.
+            covered = tuple(entry for entry in their.delivered if entry[0] not in self._barrier)
+            for stream, number in their.delivered:
+                is_first = stream == next(iter(self._barrier), None)
+                effects.append(Persist(top_key(stream), (number, covered if is_first else ())))
+        waiting, self._pending, self._waiting_for = self._pending, {}, {}
+        for id, pending in waiting.items():
+            if id.number <= self._delivered.get(stream_of(id), 0):
+                effects.append(Discard(pending.envelope.message, "duplicate"))
+                self._held.release(id, effects)
+            else:
+                self.arrive((pending.envelope,), pending.since, effects)
+                if id not in self._pending:
+                    self._held.release(id, effects)
 
     def unfinished(self) -> Sequence[Envelope]:
         return self._own.unfinished()

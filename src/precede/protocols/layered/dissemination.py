@@ -15,6 +15,7 @@ from precede.core.messages import Packet
 from precede.core.node import Saved
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
+from precede.protocols.layered.parsed_envelopes import Batch
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -59,6 +60,10 @@ class Dissemination(ABC):
 
     def leave(self, now: Instant) -> Effects:
         return NOTHING
+
+    def history_packet(self, batch: Batch) -> Packet | None:
+        """Return a packet that brings old messages to one neighbour; None if there is no such packet."""
+        return None
 
     def sizes(self) -> Mapping[str, int]:
         return {}

@@ -7,18 +7,23 @@ implements `Node` directly and does not use this package.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
 
 from precede.core.effects import Effect, Effects, Key, Medium
 from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
-from precede.core.instants import Duration, Instant
-from precede.core.messages import Packet
+from precede.core.instants import SECOND, Duration, Instant
+from precede.core.messages import Message, Packet
 from precede.core.node import Node, Saved, Waiting
 from precede.protocols.layered.dissemination import Dissemination, is_net
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
+from precede.protocols.layered.parsed_envelopes import batch_of
+
+PATIENCE: Final[Duration] = 5 * SECOND
+"""A message that has waited for so long may wait for one that no neighbour carries any more."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -80,6 +85,28 @@ class LayeredNode(Node):
             return None, None
         stamp, *_, born = content  # the fields of an `Envelope` behind its message
         return born or None, self.ordering.predecessors(id, stamp)
+
+    def lacks_state(self, now: Instant) -> bool:
+        since = self.ordering.waits_since()
+        return since is not None and now - since >= PATIENCE
+
+    def cut(self) -> bytes | None:
+        return self.ordering.cut()
+
+    def can_adopt(self, cut: bytes, now: Instant) -> bool:
+        return self.ordering.can_adopt(cut)
+
+    def adopt(self, cut: bytes, now: Instant) -> Effects:
+        effects: list[Effect] = []
+        self.ordering.adopt(cut, now, effects)
+        return effects
+
+    def delivered_tops(self) -> Sequence[tuple[NodeId, int, int]] | None:
+        return self.ordering.delivered_tops()
+
+    def history_packet(self, messages: Sequence[tuple[Message, Sequence[Any]]]) -> Packet | None:
+        envelopes = [Envelope(message, *content) for message, content in messages if content]
+        return self.dissemination.history_packet(batch_of(envelopes)) if envelopes else None
 
     def waiting(self) -> Sequence[Waiting]:
         return self.ordering.waiting()

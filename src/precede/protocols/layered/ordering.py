@@ -65,6 +65,23 @@ class Ordering(ABC):
         """Read-only: the messages that directly precede one with this stamp, as plain data; None if unknown."""
         return None
 
+    def waits_since(self) -> Instant | None:
+        """Read-only: since when the message waits that has waited longest; None if this is not known."""
+        return None
+
+    def cut(self) -> bytes | None:
+        """Read-only: as `Node.cut`; the following three are those of `Node` too."""
+        return None
+
+    def can_adopt(self, cut: bytes) -> bool:
+        return False
+
+    def adopt(self, cut: bytes, now: Instant, effects: list[Effect]) -> None:
+        """Go on from a cut that `can_adopt` has accepted."""
+
+    def delivered_tops(self) -> Sequence[tuple[NodeId, int, int]] | None:
+        return None
+
     def unfinished(self) -> Sequence[Envelope]:
         """Return own messages that a crash may have kept from being sent. Called once, after `start`."""
         return ()

@@ -42,7 +42,7 @@ class History:
         open_kept: Callable[[], KeptMessages],
         last_place: int,
         describe: Callable[[Kept], Delivered],
-        since: Delivered | MessageId | datetime | timedelta | str | None,
+        since: Delivered | MessageId | int | datetime | timedelta | str | None,
         source: NodeId | None,
         limit: int | None,
     ) -> None:
@@ -72,13 +72,17 @@ class History:
             left = None if left is None else left - len(page)
 
 
-def _place_before(kept: KeptMessages, since: Delivered | MessageId | datetime | timedelta | str | None) -> int:
+def _place_before(
+    kept: KeptMessages, since: Delivered | MessageId | int | datetime | timedelta | str | None
+) -> int:
     """Return the place behind which the requested messages begin."""
     match since:
         case None:
             return 0
         case Delivered():
             return since.place
+        case int() if not isinstance(since, bool) and since >= 0:
+            return since
         case MessageId():
             return _place_of(kept, since)
         case datetime():
@@ -89,7 +93,9 @@ def _place_before(kept: KeptMessages, since: Delivered | MessageId | datetime | 
             return kept.place_at(time.time_ns() // 1_000 - since // timedelta(microseconds=1))
         case str():
             return kept.place_at(time.time_ns() // 1_000 - parse_duration(since))
-    raise BadInput(f"since: expected a message, its id, a datetime or a duration such as '2h', got {since!r}")
+    raise BadInput(
+        f"since: expected a message, its id or place, a datetime or a duration such as '2h', got {since!r}"
+    )
 
 
 def _place_of(kept: KeptMessages, id: MessageId) -> int:

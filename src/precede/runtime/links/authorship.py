@@ -94,6 +94,15 @@ class Authors:
                     # Signing is deterministic, and no other node has seen the message yet.
                     msgspec.structs.force_setattr(holder, "signature", signature)
 
+    def sign_bytes(self, content: bytes) -> bytes:
+        """Return this member's signature over content that is no message."""
+        return self._key.sign(content)
+
+    def is_signed_by(self, node: NodeId, signature: bytes, content: bytes) -> bool:
+        """Has the member that the roster names for a node signed content that is no message?"""
+        public = self._public_keys.get(node)
+        return public is not None and is_signed(public, signature, content)
+
     def check(self, items: list[Written]) -> str | None:
         """Return why a message is not accepted (`unsigned`, `unknown_author`, `forged`), or None if all are."""
         for item in items:

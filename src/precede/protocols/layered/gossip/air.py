@@ -135,6 +135,9 @@ class Gossip(Epidemic):
             **self._holdings.sizes(),
         }
 
+    def history_packet(self, batch: Batch) -> Packet | None:
+        return data_packet(batch, 0, None)
+
     # -- data --------------------------------------------------------------------------------------------
 
     def _receive_data(self, packet: DataPacket, sender: NodeId, now: Instant, effects: list[Effect]) -> None:
