@@ -14,8 +14,8 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-TO_COMPILE = ["mypy>=2.4", "msgspec>=0.19", "numpy>=2", "cryptography>=43", "pynacl>=1.5"]
-"""What mypyc needs beside a C compiler: itself, and the packages whose types the modules use."""
+TO_COMPILE = ["mypy>=2.4", "msgspec>=0.19", "numpy>=2"]
+"""What mypyc needs beside a C compiler: itself, and the packages whose types the compiled modules use."""
 WITHOUT_CODE = {"egg_info", "dist_info", "sdist"}
 """Commands of setuptools that build no modules."""
 
@@ -36,7 +36,8 @@ def compiled_modules() -> list:
     except ModuleNotFoundError:
         raise SystemExit(f"PRECEDE_COMPILE needs these packages: {' '.join(TO_COMPILE)}") from None
     names = (ROOT / "compiled.txt").read_text().split()
-    modules = mypycify(names, group_name="precede", opt_level="2", debug_level="0", multi_file=True)
+    silent = "--follow-imports=silent"  # other modules import packages that a build does not need
+    modules = mypycify([silent, *names], group_name="precede", opt_level="2", debug_level="0", multi_file=True)
     if sys.platform.startswith("linux"):
         for module in modules:  # our functions are never replaced from outside, so calls can be direct
             module.extra_compile_args.append("-fno-semantic-interposition")

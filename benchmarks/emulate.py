@@ -95,7 +95,7 @@ def lived(nodes: int, speed: float) -> dict[str, Any]:
         run = read_scenario(str(folder / "scenario.toml"), None, 1, {}, folder)
         plan, _ = plan_of(run)
         out = folder / "out"
-        summary = run_plan(plan, out, speed, 2, max(5.0, nodes / 10), quiet=True)
+        summary = run_plan(plan, out, speed, 2, max(5.0, nodes / 10))
         events = read_segments(out / "log")
         kinds = events["kind"].cast("string").to_pylist()
         measured = put_together(read_transfers(out / "transfers"))

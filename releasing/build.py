@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from releasing.environments import CONSTRAINTS, ROOT, kept_environment, run, tool_environment
 
-TO_BUILD: Final = ("setuptools", "mypy", "msgspec", "numpy", "cryptography", "pynacl")
+TO_BUILD: Final = ("setuptools", "mypy", "msgspec", "numpy")
 _TAG: Final = re.compile(r'platform tag:\s+"(manylinux\w+)"')
 
 

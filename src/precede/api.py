@@ -16,6 +16,7 @@ import msgspec
 
 from precede.core.errors import BadInput
 from precede.core.instants import Duration, format_duration, parse_duration
+from precede.core.settings import did_you_mean
 from precede.node_plans import LISTEN, PROTOCOLS, complete_options, dissemination_of, plan_node, plan_topics
 from precede.protocols.options import written_options
 from precede.runtime.blocking.blocking_group import BlockingGroup
@@ -365,7 +366,8 @@ def _protocol_for(
 ) -> str:
     """Return the protocol that implements an order. Raise BadInput if the settings do not fit the order."""
     if order not in PROTOCOLS:
-        raise BadInput(f"order: {order!r} is none of {', '.join(get_args(Order))}")
+        near = did_you_mean(order, get_args(Order))
+        raise BadInput(f"order: {order!r} is none of {', '.join(get_args(Order))}{near}")
     if order == "delta" and lifetime is None:
         raise BadInput("order='delta' needs a lifetime: how long a message may be waited for")
     if order not in ("delta", "none") and lifetime is not None:

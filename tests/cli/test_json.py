@@ -15,22 +15,41 @@ from precede.report import site
 WITHOUT = {
     "completion": "prints a script",
     "demo": "a story for people",
-    "export": "prints the paths of the files, a line each",
     "station": "writes its status as JSON to standard error",
-    "keys": "prints a line for each key",
 }
 """Verbs without `--json`, each with the reason."""
 
 
-def options_of(verb: str) -> set[str]:
-    """Every option of a verb and of the verbs below it."""
-    root = typer.main.get_command(cli.app_of(verb))
-    commands = [root, *getattr(root, "commands", {}).values()]
-    return {name for command in commands for option in command.params for name in option.opts}
+def commands() -> dict[str, set[str]]:
+    """Every command with its options: verbs, and the verbs below them as `keys make`."""
+    options = {}
+    for verb in cli.VERBS:
+        root = typer.main.get_command(cli.app_of(verb))
+        below = getattr(root, "commands", None)
+        named = {verb: root} if below is None else {f"{verb} {name}": each for name, each in below.items()}
+        for name, command in named.items():
+            options[name] = {word for option in command.params for word in option.opts}
+    return options
 
 
-def test_every_verb_has_json_or_a_reason_not_to():
-    assert sorted(verb for verb in cli.VERBS if "--json" not in options_of(verb)) == sorted(WITHOUT)
+def test_every_command_has_json_or_a_reason_not_to():
+    all_commands = commands()
+    assert {"keys make", "lake check", "verify"} <= all_commands.keys()
+    assert sorted(name for name, options in all_commands.items() if "--json" not in options) == sorted(WITHOUT)
+
+
+def test_keys(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    made = output(capsys, "keys", "make", "k")[1]
+    assert output(capsys, "keys", "show", "k")[1]["opens"] == [made["fingerprint"]]
+    assert len(output(capsys, "keys", "export", "k")[1]["key"]) == 64
+    rotated = output(capsys, "keys", "rotate", "k")[1]["fingerprint"]
+    assert output(capsys, "keys", "promote", "k")[1]["seals"] == rotated != made["fingerprint"]
+    public = output(capsys, "keys", "identity", "ana.identity", "ana")[1]["public"]
+    (tmp_path / "roster").write_text(f"ana {public}\n")
+    assert list(output(capsys, "keys", "roster", "roster")[1]["members"]) == ["ana"]
+    signed = output(capsys, "keys", "sign", "roster", "--admin", "ana.identity")[1]
+    assert (signed["epoch"], signed["members"], signed["signed_by"]) == (0, ["ana"], public)
 
 
 def output(capsys, *arguments):

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [
-    path for folder in ("src", "tests", "benchmarks", "examples") for path in (ROOT / folder).rglob("*.py")
-]
+FOLDERS = ("src", "tests", "benchmarks", "examples", "releasing")
+SOURCES = [ROOT / "setup.py", *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))]
 PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
 FOREIGN = {
     *(

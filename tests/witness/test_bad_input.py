@@ -143,7 +143,11 @@ def test_damaged_gzip_files_are_bad_input(complaint):
 @pytest.mark.parametrize(
     ("options", "expected_text"),
     [
-        (["--order", "casual"], "order: 'casual' is none of fifo, causal, multicast, delta, total, display"),
+        (
+            ["--order", "casual"],
+            "order: 'casual' is none of fifo, causal, multicast, delta, total, display"
+            " (did you mean 'causal'?)",
+        ),
         (["--duplicates", "maybe"], "duplicates: 'maybe' is none of forbid, allow"),
         (["--steps", "x"], "steps: 'x' is none of counted, ordered"),
         (["--columns", "nod=a"], "--columns: unknown name 'nod' (did you mean 'node'?)"),

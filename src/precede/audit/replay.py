@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from statistics import fmean
 from typing import Any, Final
@@ -71,14 +71,18 @@ def replay(
     lifetime: str = LIFETIME,
     seeds: int,
     meetings: Sequence[Meeting] = (),
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[Row]:
     """Replay a deployment under each protocol: the same copies, the same by group, and the same links.
 
     `lifetime` is for protocols that promise delta order. `meetings` replace the links seen, if there are any.
+    `progress` is called with the replays that are done and all of them.
     """
     rows = []
     linked = bool(meetings) or any(hop.sender and hop.receiver for hop in log.hops)
-    for kind in (COPIES, GROUPS, LINKS) if linked else (COPIES, GROUPS):
+    kinds = (COPIES, GROUPS, LINKS) if linked else (COPIES, GROUPS)
+    done, total = 0, len(kinds) * len(protocols) * seeds
+    for kind in kinds:
         for protocol in protocols:
             options = {"lifetime": lifetime} if registry.find(protocol).order == "delta" else {}
             measured = []
@@ -87,6 +91,9 @@ def replay(
                     measured.append(_over_links(log, clocks, meetings, protocol, options, seed))
                 else:
                     measured.append(_with_copies(log, kind == GROUPS, protocol, options, seed))
+                done += 1
+                if progress is not None:
+                    progress(done, total)
             *means, longest = zip(*measured, strict=True)
             rows.append(Row(kind, protocol, options, seeds, max(longest), *map(Mean.of, means)))
     return rows

@@ -1,7 +1,7 @@
 """The command line: one module per verb. This module finds the verb, runs it and returns its exit code.
 
 The verbs are in `runs`, `data`, `evidence`, `field` and `start`, by what they work on; `progress` shows
-progress.
+progress, `terminal` has colours and marks the place of a mistake.
 
 May import: core, protocols, eventlog, traces, sim, runtime, witness, measures, experiments, reproduction,
     pipeline, lake, report, api, audit, play
@@ -31,6 +31,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from precede.cli.start.explanations import COMMAND_LINE, FAILED, MISSING, PATH, code_of_error, code_of_module
+from precede.cli.terminal import excerpt, painted
 from precede.core.errors import BadInput, Unavailable, missing_library
 
 if TYPE_CHECKING:
@@ -237,7 +238,10 @@ def _complain(program: str, line: str, exit_code: int, code: str | None = None) 
     """Print an error as one line, with the code that `precede explain` explains, and return the exit code."""
     shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(line.split()))
     cut = shown if len(shown) <= _LONGEST else shown[:_LONGEST] + "…"
-    print(f"{program}: {cut}{f' [{code}]' if code else ''}", file=sys.stderr)
+    name = painted(f"{program}:", "red", sys.stderr)
+    print(f"{name} {cut}{f' [{code}]' if code else ''}", file=sys.stderr)
+    if sys.stderr.isatty():
+        print("".join(f"{each}\n" for each in excerpt(line)), end="", file=sys.stderr)
     return exit_code
 
 

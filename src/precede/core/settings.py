@@ -110,7 +110,8 @@ class Setting(Struct, frozen=True):
         if not isinstance(value, (str, int, float)):
             raise ValueError(f"expected text, got {value!r}")
         if self.choices and value not in self.choices:
-            raise ValueError(f"{value!r} is none of {', '.join(self.choices)}")
+            near = did_you_mean(str(value), self.choices)
+            raise ValueError(f"{value!r} is none of {', '.join(self.choices)}{near}")
         return str(value)
 
     def _within_bounds(self, value: Number) -> Number:
@@ -193,8 +194,13 @@ def _truth(value: Any) -> bool:
     return _TRUTH[str(value).lower()]
 
 
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
+    """Return ` (did you mean 'x'?)` for an unknown word, or nothing if no known word is near."""
+    near = get_close_matches(str(word), list(candidates), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
 def nearest(word: str, candidates: Iterable[str]) -> str:
     """Return a hint for an unknown word: `(did you mean 'x'?)`, or the list of known words if none is near."""
     words = list(candidates)
-    near = get_close_matches(str(word), words, n=1)
-    return f"(did you mean {near[0]!r}?)" if near else f"(known: {', '.join(words)})"
+    return did_you_mean(word, words).strip() or f"(known: {', '.join(words)})"

@@ -1,4 +1,4 @@
-"""The version of the code that made a result: package version and a digest of the source, `0.1.0+3f9c2b71a0de`.
+"""The version of the code that made a result: package version and a digest of the source, `0.2.0+3f9c2b71a0de`.
 
 The id of a run depends on its description alone, so the code version is stored with each result. Results of
 another release are never taken for current. Between releases the source changes every day, and most changes

@@ -1,6 +1,6 @@
 """Trials of a user's own protocol: worked examples, the swarm, and built-in rivals with the same order."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Annotated, Any, Final
 
@@ -132,7 +132,9 @@ def _try_page(entry: Entry[Any], page: str, steps: tuple[str, ...]) -> PageResul
     return PageResult(page, "holds")
 
 
-def try_swarm(entry: Entry[Any], worlds: int, seed: int) -> SwarmRow:
+def try_swarm(
+    entry: Entry[Any], worlds: int, seed: int, progress: Callable[[int], None] | None = None
+) -> SwarmRow:
     """Run an entry in so many worlds of the swarm, with seeds from `seed` on; return its findings and costs."""
     base, drawer = _worlds_of(entry)
     return _swarm_row(
@@ -141,19 +143,24 @@ def try_swarm(entry: Entry[Any], worlds: int, seed: int) -> SwarmRow:
             (_for_entry(draw_plan(base, seed + number, drawer), entry), drawer, entry)
             for number in range(worlds)
         ],
+        progress,
     )
 
 
-def try_routing(target: str, ordering: str, worlds: int, seed: int) -> SwarmRow:
+def try_routing(
+    target: str, ordering: str, worlds: int, seed: int, progress: Callable[[int], None] | None = None
+) -> SwarmRow:
     """Run an ordering over the dissemination that `target` names, in so many swarm worlds of contacts."""
     name = f"{ordering}+{target}"
     drawer = find_drawer(name)
     return _swarm_row(
-        name, [(draw_plan(name, seed + number, drawer), drawer, None) for number in range(worlds)]
+        name, [(draw_plan(name, seed + number, drawer), drawer, None) for number in range(worlds)], progress
     )
 
 
-def _swarm_row(name: str, plans: list[tuple[Plan, Drawer, Entry[Any] | None]]) -> SwarmRow:
+def _swarm_row(
+    name: str, plans: list[tuple[Plan, Drawer, Entry[Any] | None]], progress: Callable[[int], None] | None
+) -> SwarmRow:
     tally, first = Tally(), None
     measured: list[dict[str, Any]] = []
     for plan, drawer, entry in plans:
@@ -162,6 +169,8 @@ def _swarm_row(name: str, plans: list[tuple[Plan, Drawer, Entry[Any] | None]]) -
         tally.add(result)
         first = first or (result if result.failed else None)
         measured.append(_measured(sink))
+        if progress is not None:
+            progress(tally.worlds)
     return _row(name, tally, measured, first)
 
 

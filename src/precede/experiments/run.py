@@ -133,11 +133,21 @@ class Prepared(Struct):
     end: Instant
 
 
-def carry_out(run: Run, sink: Sink, entry: registry.Entry[Any] | None = None) -> Outcome:
-    """Carry out a run and write its rows to a sink. `entry` replaces the registered protocol."""
+def carry_out(
+    run: Run,
+    sink: Sink,
+    entry: registry.Entry[Any] | None = None,
+    watch: Callable[[World, Instant], None] | None = None,
+) -> Outcome:
+    """Carry out a run and write its rows to a sink. `entry` replaces the registered protocol.
+
+    `watch` gets the world and its end before it runs, to show progress.
+    """
     began = time.process_time()
     prepared = prepare(run, sink, entry)
     world, built = prepared.world, prepared.built
+    if watch is not None:
+        watch(world, prepared.end)
     world.run(prepared.end)
     if world.gauged:
         world.sample_gauges()
@@ -199,11 +209,16 @@ def prepare(
     return Prepared(world, built, recorder, entry, end)
 
 
-def carry_out_into(run: Run, folder: Path, entry: registry.Entry[Any] | None = None) -> Outcome:
+def carry_out_into(
+    run: Run,
+    folder: Path,
+    entry: registry.Entry[Any] | None = None,
+    watch: Callable[[World, Instant], None] | None = None,
+) -> Outcome:
     """Carry out a run and write `events.parquet`, `gauges.parquet` and `run.json`, or nothing if it fails."""
     sink = ParquetSink(folder)
     try:
-        outcome = carry_out(run, sink, entry)
+        outcome = carry_out(run, sink, entry, watch)
     except BaseException:
         sink.abandon()
         raise

@@ -10,7 +10,7 @@ import hashlib
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -103,8 +103,11 @@ def forget_copies() -> None:
         _copies.pop(key).unlink(missing_ok=True)
 
 
-def find_damage(storage: Storage) -> Iterator[Finding]:
-    """Yield everything in a lake that is not as its jobs left it: damaged, missing and stray files."""
+def find_damage(storage: Storage, progress: Callable[[int], None] | None = None) -> Iterator[Finding]:
+    """Yield everything in a lake that is not as its jobs left it: damaged, missing and stray files.
+
+    `progress` is called with the number of files that were compared.
+    """
     forget_copies()
     commits = Commits(storage)
     named: set[str] = set()
@@ -119,6 +122,8 @@ def find_damage(storage: Storage) -> Iterator[Finding]:
                 if file.path not in named:
                     named.add(file.path)
                     yield from _compare(storage, file)
+                    if progress is not None:
+                        progress(len(named))
     for table in KINDS:
         for entry in storage.entries(table):
             if f"{table}/{entry.name}" not in named:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND, Duration, format_duration
+from precede.core.settings import did_you_mean
 from precede.files.lines import opened
 from precede.files.rejects import Reject
 from precede.traces.contacts import ContactList, contact_list
@@ -156,7 +157,8 @@ class Reading:
     def __init__(self, path: str | Path, format: str, options: Options | None = None) -> None:
         options = Options() if options is None else options
         if format not in FORMATS:
-            raise BadInput(f"no format {format!r} (the formats are: {', '.join(FORMATS)})")
+            near = did_you_mean(format, FORMATS)
+            raise BadInput(f"no format {format!r} (the formats are: {', '.join(FORMATS)}){near}")
         self._reader, own = FORMATS[format]
         given = options.given()
         for name, written in given.items():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, 
 from msgspec.structs import replace
 
 from precede.core.errors import BadInput
+from precede.core.settings import did_you_mean
 from precede.witness.checks.engine import Engine
 from precede.witness.history import History
 from precede.witness.judgement import Facts, judge
@@ -155,8 +156,8 @@ def verify_each(
 
 def _check_choice(name: str, value: str | None, choices: Sequence[str | None]) -> None:
     if value not in choices:
-        names = ", ".join(choice for choice in choices if choice)
-        raise BadInput(f"{name}: {value!r} is none of {names}")
+        names = [choice for choice in choices if choice]
+        raise BadInput(f"{name}: {value!r} is none of {', '.join(names)}{did_you_mean(str(value), names)}")
 
 
 def _choose_order(order: Order | None, promised: str | None) -> tuple[Order, str | None]:

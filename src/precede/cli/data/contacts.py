@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from precede.cli.data.spark import ConfOption, LakeOption, MasterOption, counting, session_for
+from precede.cli.data.spark import ConfOption, LakeOption, MasterOption, session_for
+from precede.cli.progress import working
 
 
 def command(
@@ -35,7 +36,7 @@ def command(
     store = Lake(lake)
     is_local = master is None and estimate_cpu_s(store, name, range_m) < SPARK_PAYS_S
     with nullcontext() if is_local else session_for(master, conf, f"contacts {name}") as session:  # noqa: SIM117
-        with counting("slices") as progress:
+        with working(f"contacts of {name}", "slices") as progress:
             computed = compute_contacts(store, name, range_m, session, slices, progress)
     if as_json:
         print(msgspec.json.encode(computed).decode())

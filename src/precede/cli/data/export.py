@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -31,6 +32,7 @@ def command(
     range_m: Annotated[
         float | None, typer.Option("--range", metavar="METRES", help="trace: contacts within this range")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the files as one JSON object")] = False,
 ) -> None:
     """Write a sweep as figures and tables for a paper, or a trace as a temporal network.
 
@@ -43,6 +45,7 @@ def command(
       precede export buses --out paper --measure delivery_ratio
       precede export hospital --out networks
     """
+    from precede.cli.progress import working
     from precede.core.errors import BadInput
     from precede.lake.layout import Lake
     from precede.lake.results import read_results
@@ -51,12 +54,15 @@ def command(
     store = Lake(lake)
     width = column_width(column)
     if name in stored_traces(store):
-        written = export_trace(store, name, range_m, out)
+        with working(f"exporting {name}"):
+            written = export_trace(store, name, range_m, out)
     elif name in read_results(store).sweeps():
-        written = export_sweep(store, name, measure or [], width, out)
+        with working(f"exporting {name}"):
+            written = export_sweep(store, name, measure or [], width, out)
     else:
         raise BadInput(f"the lake {store.location} has no sweep and no trace {name!r}")
-    print("\n".join(map(str, written)))
+    files = [str(path) for path in written]
+    print(json.dumps({"name": name, "files": files}) if as_json else "\n".join(files))
 
 
 def column_width(text: str) -> float:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from precede.cli.data.spark import ConfOption, LakeOption, MasterOption, session_for
+from precede.cli.progress import rows_of, working
 
 if TYPE_CHECKING:
-    from precede.pipeline.mobility.ingest import Ingested
+    from precede.lake.layout import Lake
+    from precede.pipeline.mobility.ingest import Ingested, Source
 
 FormatOption = Annotated[
     str,
@@ -94,7 +96,7 @@ def command(
     import msgspec
 
     from precede.lake.layout import Lake
-    from precede.pipeline.mobility.ingest import ingest, sources_of
+    from precede.pipeline.mobility.ingest import sources_of
     from precede.traces.reading import Options
 
     options = Options(
@@ -111,12 +113,22 @@ def command(
         chain=chain or None,
         internal=internal or None,
     )
-    sources = sources_of(files, format, name, options)
-    is_local = master is None and len(sources) == 1
-    context: Any = nullcontext() if is_local else session_for(master, conf, "ingest")
-    with context as session:
-        for ingested in ingest(Lake(lake), sources, session):
-            print(msgspec.json.encode(ingested).decode() if as_json else "\n".join(describe(ingested)))
+    for ingested in _ingest(Lake(lake), sources_of(files, format, name, options), master, conf):
+        print(msgspec.json.encode(ingested).decode() if as_json else "\n".join(describe(ingested)))
+
+
+def _ingest(
+    lake: Lake, sources: list[Source], master: str | None, conf: list[str] | None
+) -> Sequence[Ingested]:
+    """Read one file in this process, several or with a master on Spark."""
+    from precede.pipeline.mobility.ingest import ingest
+
+    if master is None and len(sources) == 1:
+        file = Path(sources[0].path)
+        with working(f"reading {file.name}", "rows", rows_of(file)) as progress:
+            return ingest(lake, sources, None, progress)
+    with session_for(master, conf, "ingest") as session, working(f"reading {len(sources):,} files"):
+        return ingest(lake, sources, session)
 
 
 def describe(ingested: Ingested) -> list[str]:

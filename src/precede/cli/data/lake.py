@@ -6,6 +6,7 @@ import typer
 
 from precede.cli import new_app
 from precede.cli.data.spark import LakeOption
+from precede.cli.progress import working
 
 app = new_app()
 
@@ -44,7 +45,8 @@ def check(
     storage = Lake(lake).storage
     if not storage.exists():
         raise BadInput(f"no lake {lake!r}: {storage.location} does not exist")
-    findings = list(find_damage(storage))
+    with working(f"comparing {lake}", "files") as progress:
+        findings = list(find_damage(storage, progress))
     if as_json:
         print(json.dumps([{"file": finding.path, "what": finding.what} for finding in findings], indent=2))
     else:
@@ -87,7 +89,7 @@ def compact_files(
         age_s = parse_duration(older_than) / SECOND
     except ValueError as error:
         raise BadInput(f"--older-than: {error}") from None
-    with store.job("compact").hold() as job:
+    with working(f"merging small files of {lake}"), store.job("compact").hold() as job:
         compacted = compact(job, age_s)
     if as_json:
         print(json.dumps(msgspec.to_builtins(compacted)))

@@ -52,9 +52,11 @@ def pack_for_executors(
 
     import msgspec
 
+    from precede.cli.progress import working
     from precede.pipeline.sessions.pack import pack
 
-    packed = pack(out, more or (), bare)
+    with working("packing this installation"):
+        packed = pack(out, more or (), bare)
     if as_json:
         print(json.dumps(msgspec.to_builtins(packed)))
         return

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precede.cli.data.spark import LakeOption, counting
+from precede.cli.data.spark import LakeOption
+from precede.cli.progress import working
 
 if TYPE_CHECKING:
     from precede.lake.layout import Lake
@@ -66,7 +67,7 @@ def command(
         sentence = write_shiviz(store, shiviz, events, out)
         print(json.dumps({"result": sentence}) if as_json else sentence)
         return
-    with counting("run pages") as progress:
+    with working("writing the site", "pages of runs") as progress:
         built = build_site(
             *(store, out, protocol_cards(), find_papers(papers)),
             stored=stored_comparisons(find_papers(papers)),

@@ -15,9 +15,9 @@ from precede.cli.data.spark import (
     MasterOption,
     SameCodeOption,
     by_other_code,
-    counting,
     session_for,
 )
+from precede.cli.progress import working
 
 if TYPE_CHECKING:
     from precede.pipeline.sweeps.sweep import SweepSummary
@@ -73,7 +73,7 @@ def command(
     if summary is None:
         with (
             nullcontext() if here else session_for(master, conf, f"sweep {grid.name}", light=True) as session,
-            counting("runs") as progress,
+            working(f"sweep {grid.name}", "runs") as progress,
         ):
             summary = sweep(store, grid, session, options, progress)
     if as_json:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 from msgspec import to_builtins
 
+from precede.cli.progress import working
 from precede.core.errors import BadInput
 from precede.core.instants import format_duration, parse_duration
 
@@ -75,7 +76,8 @@ def command(
     """
     parse_duration(lifetime)
     names = [name.strip() for name in protocols.split(",")]
-    study = _study(log, margins)
+    with working(f"counting late copies of {log[0]}"):
+        study = _study(log, margins)
     rows = _replay(study, names, lifetime, seeds, meetings) if seeds else []
     plain = study.plain() | {"replays": to_builtins(rows)}
     if out is not None:
@@ -93,10 +95,9 @@ def command(
 def _replay(study: Study, protocols: list[str], lifetime: str, seeds: int, file: str | None) -> list[Row]:
     from precede.audit.replay import replay
     from precede.audit.same_links import read_meetings
-    from precede.cli.progress import working
 
     meetings = read_meetings(Path(file)) if file else ()
-    with working("replaying the deployment"):
+    with working("replaying the deployment", "replays") as progress:
         return replay(
             study.deployment,
             study.clocks,
@@ -104,6 +105,7 @@ def _replay(study: Study, protocols: list[str], lifetime: str, seeds: int, file:
             lifetime=lifetime,
             seeds=seeds,
             meetings=meetings,
+            progress=progress,
         )
 
 

@@ -29,7 +29,7 @@ def verify_foreign_log(
     The user's own converters are found in the working directory. `elsewhere`: Spark is asked to read the log.
     """
     from precede.cli.evidence.verify import describe
-    from precede.cli.progress import working
+    from precede.cli.progress import rows_of, working
     from precede.experiments.own_modules import allow_own_modules
     from precede.witness.foreign.log import verify_foreign
 
@@ -40,7 +40,7 @@ def verify_foreign_log(
     if format == MOBICLIQUE:
         return _verify_mobiclique(log, order, pattern, options, as_json)
     allow_own_modules()
-    with working(f"verifying {log}"):
+    with working(f"verifying {log}", "rows", rows_of(Path(log))) as progress:
         read = verify_foreign(
             log,
             format,
@@ -49,6 +49,7 @@ def verify_foreign_log(
             pattern=pattern,
             kinds=cast("str | None", options.get("kinds")),
             duplicates=options.get("duplicates", "forbid"),
+            progress=progress,
         )
     counts, clocks = read.counts, read.agreement
     if as_json:

@@ -28,6 +28,7 @@ def command(
       precede measure out/prophet --as one-stats > stats.txt
       precede measure out/prophet --as cdf > ages.csv
     """
+    from precede.cli.progress import rows_of, working
     from precede.core.errors import BadInput
     from precede.experiments.measuring import part_of_folder
     from precede.measures.columns import batches_of
@@ -41,8 +42,12 @@ def command(
         raise BadInput(f"{log}: no such file; give the folder of a run, or its events.parquet")
     window, energy = part_of_folder(log.parent)
     events = EventMeasures(window, energy)
-    for batch in batches_of(log, COLUMNS):
-        events.add(batch)
+    with working(f"measuring {run}", "rows", rows_of(log)) as progress:
+        rows = 0
+        for batch in batches_of(log, COLUMNS):
+            events.add(batch)
+            rows += batch.num_rows
+            progress(rows)
     measures = events.measures()
     gauges = log.with_name("gauges.parquet")
     if gauges.is_file():

@@ -16,10 +16,11 @@ from precede.cli.data.spark import (
     MasterOption,
     SameCodeOption,
     by_other_code,
-    counting,
     session_for,
 )
+from precede.cli.progress import working
 from precede.core.errors import BadInput
+from precede.core.settings import nearest
 from precede.reproduction.papers import find_papers
 
 if TYPE_CHECKING:
@@ -135,7 +136,12 @@ def _check(requests: list[Request], minutes: float) -> int:
         if results is None:
             print(f"{request.key}: no stored results")
             continue
-        reruns = [rerun(one) for one in choose(request.folder, results, 60 * minutes / len(requests))]
+        chosen = choose(request.folder, results, 60 * minutes / len(requests))
+        reruns = []
+        with working(f"checking {request.key}", "runs", len(chosen)) as progress:
+            for one in chosen:
+                reruns.append(rerun(one))
+                progress(len(reruns))
         agrees &= not any(one.differing or one.violations for one in reruns)
         print("\n".join(summary(request.key, reruns)), flush=True)
     return 0 if agrees else 1
@@ -160,7 +166,10 @@ def _run(
     if is_finished(where, requests):
         results = reproduce(where, requests, None, store=store)
     else:
-        with session_for(master, conf, f"reproduce {paper}") as session, counting("runs") as progress:
+        with (
+            session_for(master, conf, f"reproduce {paper}") as session,
+            working(f"reproducing {paper}", "runs") as progress,
+        ):
             results = reproduce(where, requests, session, progress, store=store)
     folders = [f"{out or f'{where.location}/exhibits'}/{request.name}" for request in requests]
     for result, folder in zip(results, folders, strict=True):
@@ -195,7 +204,7 @@ def read_requests(paper: str, scale: str | None, papers: Path, same_code: bool =
     ]
     for request in requests:
         if request.key not in PAPERS:
-            raise BadInput(f"no paper {request.key!r} (known: {', '.join(PAPERS)}, all)")
+            raise BadInput(f"no paper {request.key!r} {nearest(request.key, (*PAPERS, 'all'))}")
         if not (request.folder / "claims.toml").is_file():
             raise BadInput(f"no claims of {request.key} in {papers} (name the folder with --papers)")
     return requests

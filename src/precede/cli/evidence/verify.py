@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -13,7 +14,9 @@ import typer
 
 from precede.cli.data.spark import ConfOption, MasterOption, session_for
 from precede.cli.evidence.follow import follow_log
+from precede.cli.progress import rows_of, working
 from precede.cli.start.explanations import code_of_reason
+from precede.cli.terminal import Colour, painted
 from precede.core.errors import BadInput
 from precede.eventlog.schema import EVIDENCE_FILE
 
@@ -100,6 +103,9 @@ ScratchOption: TypeAlias = Annotated[
     typer.Option(metavar="DIR", help="with --master: a folder all workers reach, for one order of many rows"),
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="print the verdict as one JSON object")]
+
+
+_COLOURS: Final[dict[str, Colour]] = {"holds": "green", "violated": "red", "unknown": "yellow"}
 
 
 def command(
@@ -213,16 +219,22 @@ def _verify(
 ) -> Verdict:
     """Verify a log in this process, or on Spark if there is a master."""
     if master is None:
-        from precede.cli.progress import working
         from precede.witness.verify import verify
 
-        with working(f"verifying {log}"), _local(log) as path:
-            return verify(_checked(path), order, **options)
+        with _local(log) as path, working(f"verifying {log}", "rows", rows_of(_rows_file(path))) as progress:
+            return verify(_checked(path), order, progress=progress, **options)
     from precede.pipeline.judging.files import verify_path
 
     with session_for(master, conf, f"verify {log}", light=True) as session:
         folder = None if scratch is None else Path(scratch)
-        return verify_path(session, log, order, scratch=folder, **options)
+        with working(f"verifying {log} on Spark"):
+            return verify_path(session, log, order, scratch=folder, **options)
+
+
+def _rows_file(log: str) -> Path:
+    """Return the file with the rows of a log, which may be the folder of a run."""
+    path = Path(log)
+    return path / "events.parquet" if path.is_dir() else path
 
 
 def _local(log: str) -> AbstractContextManager[str]:
@@ -252,7 +264,8 @@ def _checked(log: str) -> LogSource:
 
 def describe(log: str, verdict: Verdict, more: Sequence[str] = ()) -> str:
     """Return the verdict as text for the terminal, with more lines after its counts."""
-    lines = [f"{log}: {verdict.order} order {verdict.verdict.upper() if not verdict.holds else 'holds'}"]
+    word = painted("holds" if verdict.holds else verdict.verdict.upper(), _COLOURS[verdict.verdict], sys.stdout)
+    lines = [f"{log}: {verdict.order} order {word}"]
     lines += [f"  {reason}{_code(reason)}" for reason in verdict.reasons]
     lines.append(f"  {verdict.rows:,} rows, {verdict.deliveries_checked:,} deliveries checked")
     if verdict.violations:

@@ -118,7 +118,7 @@ def _emulate_members(
     from precede.experiments.emulation.plan import plan_of
 
     plan, simulated = plan_of(run)
-    outcome = run_plan(plan, folder, speed, processes, segment or _usual_segment(plan), quiet=as_json)
+    outcome = run_plan(plan, folder, speed, processes, segment or _usual_segment(plan))
     result = evaluate(run, plan, simulated, folder, outcome, command)
     (folder / "emulation.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(result, indent=2) if as_json else as_text(result, folder))
@@ -130,14 +130,12 @@ def _usual_segment(plan: Plan) -> float:
     return max(5.0, len(plan.names) / 10)
 
 
-def run_plan(
-    plan: Plan, folder: Path, speed: float, processes: int, segment: float, quiet: bool
-) -> dict[str, Any]:
-    """Run a plan with real processes and return what happened, in numbers. Print progress unless `quiet`."""
-    import sys
+def run_plan(plan: Plan, folder: Path, speed: float, processes: int, segment: float) -> dict[str, Any]:
+    """Run a plan with real processes and return what happened, in numbers."""
     import time
 
     from precede.api import open_member
+    from precede.cli.progress import working
     from precede.core.instants import SECOND, Instant
     from precede.runtime.emulation.members import Clock
     from precede.runtime.emulation.play import deal, play, until_killed
@@ -149,16 +147,16 @@ def run_plan(
     stage = Stage(until_killed(plan), folder, open_member, clock, beacon=2.0, segment=segment, killed=killed)
 
     def report(now: Instant, tally: Tally) -> None:
-        if not quiet:
-            counts = f"up {tally.up:4}  broadcast {tally.broadcasts:6}  delivered {tally.delivered:8}"
-            lag = f"lag {tally.late_us / speed / 1000:6.0f} ms"
-            print(f"{now / SECOND:9.0f} s  {counts}  {lag}", file=sys.stderr, flush=True)
+        counts = f"{tally.up} up, {tally.broadcasts:,} broadcasts, {tally.delivered:,} deliveries"
+        progress.label = f"{counts}, lag {tally.late_us / speed / 1000:,.0f} ms"
+        progress(now // SECOND, plan.end // SECOND)
 
     began, cpu = time.monotonic(), _cpu()
-    try:
-        tally = play(stage, shares, actions, report)
-    finally:
-        stage.close()
+    with working(f"starting {len(plan.names)} nodes", "s of the scenario") as progress:
+        try:
+            tally = play(stage, shares, actions, report)
+        finally:
+            stage.close()
     for node in range(len(plan.names)):
         stage.write_log(node)
     return {

@@ -1,7 +1,8 @@
 """`precede keys`: a group's keys (make, show, export, take, rotate, promote) and a member's identity."""
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -9,6 +10,12 @@ from precede.cli import new_app
 
 app = new_app()
 _FILE = typer.Argument(metavar="FILE", help="the key file")
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="print one JSON object")]
+
+
+def _say(as_json: bool, text: str, **fields: Any) -> None:
+    """Print a result: as text, or its fields as a JSON object."""
+    print(json.dumps(fields) if as_json else text)
 
 
 @app.callback()
@@ -23,7 +30,7 @@ def group() -> None:
 
 
 @app.command()
-def make(file: Annotated[Path, _FILE]) -> None:
+def make(file: Annotated[Path, _FILE], as_json: JsonOption = False) -> None:
     """Make a file with a fresh key, readable by you alone.
 
     \b
@@ -32,11 +39,12 @@ def make(file: Annotated[Path, _FILE]) -> None:
     """
     from precede.runtime.links.keyring import fingerprint, make_keys
 
-    print(f"{file}: key {fingerprint(make_keys(file))}, readable by you alone")
+    made = fingerprint(make_keys(file))
+    _say(as_json, f"{file}: key {made}, readable by you alone", file=str(file), fingerprint=made)
 
 
 @app.command()
-def show(file: Annotated[Path, _FILE]) -> None:
+def show(file: Annotated[Path, _FILE], as_json: JsonOption = False) -> None:
     """Print the keys' fingerprints, the sealing key first; two members compare these, not the keys.
 
     \b
@@ -45,12 +53,14 @@ def show(file: Annotated[Path, _FILE]) -> None:
     """
     from precede.runtime.links.keyring import fingerprint, read_keys
 
-    for place, key in enumerate(read_keys(file)):
-        print(f"{fingerprint(key)}  {'seals and opens' if place == 0 else 'opens'}")
+    prints = [fingerprint(key) for key in read_keys(file)]
+    uses = ["seals and opens", *["opens"] * (len(prints) - 1)]
+    lines = [f"{mark}  {use}" for mark, use in zip(prints, uses, strict=True)]
+    _say(as_json, "\n".join(lines), file=str(file), seals=prints[0], opens=prints)
 
 
 @app.command()
-def export(file: Annotated[Path, _FILE]) -> None:
+def export(file: Annotated[Path, _FILE], as_json: JsonOption = False) -> None:
     """Print the newest key itself, to be carried to another member over a channel that you trust.
 
     \b
@@ -59,11 +69,12 @@ def export(file: Annotated[Path, _FILE]) -> None:
     """
     from precede.runtime.links.keyring import newest_key
 
-    print(newest_key(file).hex())
+    key = newest_key(file).hex()
+    _say(as_json, key, key=key)
 
 
 @app.command()
-def take(file: Annotated[Path, _FILE]) -> None:
+def take(file: Annotated[Path, _FILE], as_json: JsonOption = False) -> None:
     """Read a key, as `export` printed it, from standard input: it opens from now on; in a new file it seals.
 
     \b
@@ -83,11 +94,11 @@ def take(file: Annotated[Path, _FILE]) -> None:
     if len(key) != KEY_BYTES:
         raise BadInput(f"standard input: not a key ({2 * KEY_BYTES} hexadecimal digits)")
     take_key(file, key)
-    print(f"{file}: {fingerprint(key)} opens")
+    _say(as_json, f"{file}: {fingerprint(key)} opens", file=str(file), fingerprint=fingerprint(key))
 
 
 @app.command()
-def rotate(file: Annotated[Path, _FILE]) -> None:
+def rotate(file: Annotated[Path, _FILE], as_json: JsonOption = False) -> None:
     """Make a fresh key that opens and does not seal yet. Carry it to the others, then `promote` it everywhere.
 
     \b
@@ -96,14 +107,16 @@ def rotate(file: Annotated[Path, _FILE]) -> None:
     """
     from precede.runtime.links.keyring import fingerprint, rotate_keys
 
-    key = rotate_keys(file)
-    print(f"{file}: {fingerprint(key)} opens; once every member has it (export, take), `promote` it")
+    made = fingerprint(rotate_keys(file))
+    text = f"{file}: {made} opens; once every member has it (export, take), `promote` it"
+    _say(as_json, text, file=str(file), fingerprint=made)
 
 
 @app.command()
 def promote(
     file: Annotated[Path, _FILE],
     keep: Annotated[int, typer.Option(min=1, max=8, help="how many keys stay valid")] = 2,
+    as_json: JsonOption = False,
 ) -> None:
     """Seal with the newest key from now on; the one before still opens. A running node follows within a second.
 
@@ -114,8 +127,9 @@ def promote(
     """
     from precede.runtime.links.keyring import fingerprint, promote_key
 
-    keys = promote_key(file, keep)
-    print(f"{file}: now seals with {fingerprint(keys[0])}; {len(keys)} keys open")
+    prints = [fingerprint(key) for key in promote_key(file, keep)]
+    text = f"{file}: now seals with {prints[0]}; {len(prints)} keys open"
+    _say(as_json, text, file=str(file), seals=prints[0], opens=prints)
 
 
 _ROSTER = typer.Argument(metavar="ROSTER", help="the roster")
@@ -125,7 +139,7 @@ _GROUP = typer.Option("--group", help="the group's name")
 
 
 @app.command()
-def roster(file: Annotated[Path, _ROSTER]) -> None:
+def roster(file: Annotated[Path, _ROSTER], as_json: JsonOption = False) -> None:
     """Check a roster, and print each member with the fingerprint of its key, for comparing over the phone.
 
     \b
@@ -134,8 +148,9 @@ def roster(file: Annotated[Path, _ROSTER]) -> None:
     """
     from precede.runtime.links.keyring import fingerprint, roster_members
 
-    for name, public in roster_members(file).items():
-        print(f"{fingerprint(public)}  {name}")
+    prints = {name: fingerprint(public) for name, public in roster_members(file).items()}
+    lines = [f"{mark}  {name}" for name, mark in prints.items()]
+    _say(as_json, "\n".join(lines), file=str(file), members=prints)
 
 
 @app.command()
@@ -143,6 +158,7 @@ def sign(
     file: Annotated[Path, _ROSTER],
     admin: Annotated[Path, _ADMIN],
     group: Annotated[str, _GROUP] = "precede",
+    as_json: JsonOption = False,
 ) -> None:
     """Sign a roster as the group's administrator. Members that know the administrator's key accept newer ones.
 
@@ -153,7 +169,7 @@ def sign(
     """
     from precede.runtime.links.keyring import roster_members
 
-    _write_next(file, admin, group, roster_members(file))
+    _write_next(as_json, file, admin, group, roster_members(file))
 
 
 @app.command()
@@ -164,6 +180,7 @@ def enrol(
     admin: Annotated[Path, _ADMIN],
     last: Annotated[str | None, _LAST] = None,
     group: Annotated[str, _GROUP] = "precede",
+    as_json: JsonOption = False,
 ) -> None:
     """Add a member to a signed roster, or replace the key of one whose device is lost.
 
@@ -180,7 +197,7 @@ def enrol(
         public = b""
     if len(public) != 32 or len(name.split()) != 1 or name.startswith("@") or "#" in name:
         raise BadInput("expected a name of one word without # or @, and a key of 64 hexadecimal digits")
-    _write_next(file, admin, group, {**roster_members(file), name: public}, _read_last(name, last))
+    _write_next(as_json, file, admin, group, {**roster_members(file), name: public}, _read_last(name, last))
 
 
 @app.command()
@@ -190,6 +207,7 @@ def remove(
     admin: Annotated[Path, _ADMIN],
     last: Annotated[str | None, _LAST] = None,
     group: Annotated[str, _GROUP] = "precede",
+    as_json: JsonOption = False,
 ) -> None:
     """Remove a member from a signed roster. Change the group's keys too: the member still knows the old one.
 
@@ -204,7 +222,7 @@ def remove(
     if name not in members:
         raise BadInput(f"{file}: no member {name!r}")
     left = {each: key for each, key in members.items() if each != name}
-    _write_next(file, admin, group, left, _read_last(name, last))
+    _write_next(as_json, file, admin, group, left, _read_last(name, last))
 
 
 def _read_last(name: str, text: str | None) -> dict[str, tuple[int, int]]:
@@ -220,6 +238,7 @@ def _read_last(name: str, text: str | None) -> dict[str, tuple[int, int]]:
 
 
 def _write_next(
+    as_json: bool,
     file: Path,
     admin: Path,
     group: str,
@@ -240,12 +259,16 @@ def _write_next(
         raise BadInput(f"{file}: no member would be left")
     after = SignedRoster.signed(seed, group, members, before, last)
     write_signed_roster(file, after)
-    print(f"{file}: epoch {after.epoch}, {len(members)} members, signed by {public_of(seed).hex()}")
+    signer = public_of(seed).hex()
+    text = f"{file}: epoch {after.epoch}, {len(members)} members, signed by {signer}"
+    _say(as_json, text, file=str(file), epoch=after.epoch, members=sorted(members), signed_by=signer)
 
 
 @app.command()
 def identity(
-    file: Annotated[Path, _FILE], name: Annotated[str, typer.Argument(help="the member's name")]
+    file: Annotated[Path, _FILE],
+    name: Annotated[str, typer.Argument(help="the member's name")],
+    as_json: JsonOption = False,
 ) -> None:
     """Make a member's signing key, readable by you alone, and print its line for everybody's roster.
 
@@ -258,4 +281,5 @@ def identity(
 
     if len(name.split()) != 1 or "#" in name:
         raise BadInput(f"{name!r}: a name in a roster is one word without #")
-    print(f"{name} {make_identity(file).hex()}")
+    public = make_identity(file).hex()
+    _say(as_json, f"{name} {public}", file=str(file), name=name, public=public)

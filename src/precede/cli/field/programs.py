@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, get_args
 import msgspec
 
 from precede.core.errors import BadInput
+from precede.core.instants import SECOND
 
 if TYPE_CHECKING:
     from precede.experiments.run import Run
@@ -52,7 +53,8 @@ def emulate_programs(run: Run, folder: Path, speed: float, options: ProgramOptio
         raise BadInput("--program: a program broadcasts to all; the scenario addresses messages (dst)")
     carrier = Carrier(plan, folder, settings)
     begun = time.monotonic()
-    with working(f"running {len(plan.names)} programs"):
+    with working(f"running {len(plan.names)} programs", "s of the scenario") as progress:
+        progress.follow(lambda: carrier.now() // SECOND, plan.end // SECOND)
         carrier.run()
     verdict = verify(read_segments(folder / "log"), order)
     result = _result(carrier, options, speed, round(time.monotonic() - begun, 1))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from precede.cli.data.spark import LakeOption
+from precede.cli.progress import working
 from precede.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -46,20 +47,20 @@ def command(
     whole = folder.absolute()
     partial = whole.with_name(f".{whole.name}.partial")  # renamed when complete, so a bundle is never partial
     shutil.rmtree(partial, ignore_errors=True)
-    if (Path(run) / "run.json").is_file():
-        contents = write_bundle(read_run(Path(run) / "run.json"), partial, Path(run))
-    elif store.has("comparisons", run):
-        contents = bundle_reproduction(store, run, partial)
-    else:
-        contents = write_bundle(find_run(store, run), partial)
-        if store.has("events", run) and not _is_same_log(store, run, partial / "events.parquet"):
-            print(
-                f"precede bundle: {run}: carried out again, the run gave another log than the one in the lake",
-                file=sys.stderr,
-            )
-            partial.replace(folder)
-            return 1
+    is_same = True
+    with working(f"bundling {run}"):
+        if (Path(run) / "run.json").is_file():
+            contents = write_bundle(read_run(Path(run) / "run.json"), partial, Path(run))
+        elif store.has("comparisons", run):
+            contents = bundle_reproduction(store, run, partial)
+        else:
+            contents = write_bundle(find_run(store, run), partial)
+            is_same = not store.has("events", run) or _is_same_log(store, run, partial / "events.parquet")
     partial.replace(folder)
+    if not is_same:
+        line = f"precede bundle: {run}: carried out again, the run gave another log than the one in the lake"
+        print(line, file=sys.stderr)
+        return 1
     print(json.dumps(contents, indent=2) if as_json else f"{folder}: {_listed(folder)}")
     return 0
 

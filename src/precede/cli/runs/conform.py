@@ -24,6 +24,7 @@ def command(
     """
     from precede.cli.progress import working
     from precede.core.errors import BadInput
+    from precede.core.settings import did_you_mean
     from precede.experiments.conformance import (
         RIVALS,
         load_entry,
@@ -37,12 +38,12 @@ def command(
     from precede.protocols import registry
 
     if order not in RIVALS:
-        raise BadInput(f"--order {order}: none of {', '.join(RIVALS)}")
+        raise BadInput(f"--order {order}: none of {', '.join(RIVALS)}{did_you_mean(order, RIVALS)}")
     if isinstance(load_own(target), registry.DisseminationEntry):
         rows = []
         for ordering in ORDERINGS:
-            with working(f"{worlds} worlds with {ordering} over {target}"):
-                rows.append(try_routing(target, ordering, worlds, seed))
+            with working(f"{ordering} over {target}", "worlds", worlds) as progress:
+                rows.append(try_routing(target, ordering, worlds, seed, progress))
         return _judge([], rows, rows, as_json)
     expected_order: Any = order
     entry = load_entry(target, expected_order)
@@ -52,8 +53,8 @@ def command(
             print(f"{page.result:<10} {page.page}{': ' + page.cause if page.cause else ''}")
     rows = []
     for one in [entry, *rivals_of(entry)]:
-        with working(f"{worlds} worlds with {one.name}"):
-            rows.append(try_swarm(one, worlds, seed))
+        with working(one.name, "worlds", worlds) as progress:
+            rows.append(try_swarm(one, worlds, seed, progress))
     return _judge(pages, rows, rows[:1], as_json)
 
 

@@ -111,16 +111,16 @@ def copy_specifications(out: Path) -> None:
 
 
 def find_contacts(lake: Lake, session: SparkSession) -> int:
-    from precede.cli.data.spark import counting
+    from precede.cli.progress import working
     from precede.pipeline.mobility.contacts import compute_contacts
 
-    with counting("slices") as progress:
+    with working("contacts", "slices") as progress:
         return compute_contacts(lake, TRACE, RANGE_M, session, progress=progress).contacts
 
 
 def run_sweep(lake: Lake, spec: Path, session: SparkSession) -> SweepSummary:
     """Carry out a sweep and return its summary. A finished sweep is not repeated."""
-    from precede.cli.data.spark import counting
+    from precede.cli.progress import working
     from precede.experiments.grid import read_grid
     from precede.pipeline.sweeps.marks import SweepOptions
     from precede.pipeline.sweeps.sweep import sweep, swept_before
@@ -130,7 +130,7 @@ def run_sweep(lake: Lake, spec: Path, session: SparkSession) -> SweepSummary:
     before = swept_before(lake, grid, options)
     if before is not None:
         return before
-    with counting("runs") as progress:
+    with working("the sweep", "runs") as progress:
         return sweep(lake, grid, session, options, progress)
 
 

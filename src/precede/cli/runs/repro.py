@@ -55,8 +55,8 @@ def command(
     wanted: tuple[Misorder, ...] = tuple(
         one for one in MISORDERS if kind in ("any", one.removeprefix("answer_"))
     )
-    with working(f"searching for a world in which {rule} misorders"):
-        repro = find_repro(rule, parse_duration(skew), seed, worlds, wanted)
+    with working(f"searching for a world in which {rule} misorders", "worlds") as progress:
+        repro = find_repro(rule, parse_duration(skew), seed, worlds, wanted, progress)
     if repro is None:
         print(json.dumps({"rule": rule, "misorder": None}) if as_json else f"{rule}: no world misorders")
         return 1

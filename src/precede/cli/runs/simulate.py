@@ -1,10 +1,18 @@
 """`precede simulate`: one run, in this process."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from precede.core.instants import SECOND, Instant
+
+if TYPE_CHECKING:
+    from precede.cli.progress import Line
+    from precede.sim.world import World
 
 
 def command(
@@ -44,8 +52,8 @@ def command(
 
     run = read_scenario(scenario, protocol, seed, read_settings(settings or []), lake)
     folder = out if out is not None else Path("out") / run.id
-    with working(f"simulating {scenario} with {run.protocol}"):
-        outcome = carry_out_into(run, folder)
+    with working(f"simulating {scenario} with {run.protocol}", "simulated seconds") as progress:
+        outcome = carry_out_into(run, folder, watch=lambda world, end: follow_world(progress, world, end))
         measures = {"run_id": outcome.run_id, **measure_folder(folder), "cpu_s": round(outcome.cpu_s, 3)}
     measures.update(outcome.counters)
     if outcome.refusal and not measures["broadcasts"]:
@@ -66,6 +74,11 @@ def command(
     print(f"{outcome.rows:,} rows in {folder}/events.parquet")
     print(f"Next: precede verify {folder}")
     return 0
+
+
+def follow_world(progress: Line, world: World, end: Instant) -> None:
+    """Let the line of progress ask a world for its time."""
+    progress.follow(lambda: world.now // SECOND, end // SECOND)
 
 
 def _is_of_the_one(path: Path) -> bool:

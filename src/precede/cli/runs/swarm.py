@@ -79,16 +79,19 @@ def _count(
     results: Iterator[Any], worlds: int, shrinking: bool, record: Path | None
 ) -> tuple[Any, list[dict[str, Any]]]:
     """Show each failing world; return the counts of all worlds, and protocol and seed of the failing ones."""
-    from precede.cli.progress import counting
+    from precede.cli.progress import working
     from precede.experiments.swarm.swarm import Tally
 
     tally = Tally()
     failed = []
-    for result in counting(results, worlds, "worlds"):
-        tally.add(result)
-        if result.failed:
-            failed.append({"protocol": result.protocol, "seed": result.seed})
-            _show(result, shrinking, record)
+    with working("swarm", "worlds", worlds) as progress:
+        for result in results:
+            tally.add(result)
+            progress(tally.worlds)
+            if result.failed:
+                failed.append({"protocol": result.protocol, "seed": result.seed})
+                with progress.aside():
+                    _show(result, shrinking, record)
     return tally, failed
 
 

@@ -1,12 +1,14 @@
 """`precede doctor`: what is installed, compiled, missing or slow, and the line that mends it."""
 
 import json
-from typing import Annotated
+import sys
+from typing import Annotated, Final
 
 import typer
 
 from precede.cli.start.installation import (
     Check,
+    State,
     check_base,
     check_compiled,
     check_extras,
@@ -21,6 +23,9 @@ from precede.cli.start.machine import (
     check_java,
     check_numba_cache,
 )
+from precede.cli.terminal import Colour, painted
+
+_COLOURS: Final[dict[State, Colour]] = {"ok": "green", "note": "bold", "slow": "yellow", "wrong": "red"}
 
 
 def command(
@@ -48,7 +53,8 @@ def command(
         print(json.dumps(result | ({"bytes": bytes_of} if sizes else {}), indent=2))
     else:
         for check in checks:
-            print(f"{check.state:<5}  {check.subject:<11}  {check.text}")
+            state = painted(f"{check.state:<5}", _COLOURS[check.state], sys.stdout)
+            print(f"{state}  {check.subject:<11}  {check.text}")
             if check.mend:
                 print(f"{'':<20}  mend: {check.mend}")
         for name, size in bytes_of.items():

@@ -116,8 +116,8 @@ FAMILIES: Final = (
     Explanation(
         "E017",
         "a member cannot start as it is set up",
-        "api node_plans runtime.history runtime.membership runtime.rows runtime.settings runtime.topics "
-        "runtime.transports runtime.programs cli.field",
+        "api node_plans runtime.history runtime.membership runtime.observe runtime.rows runtime.settings "
+        "runtime.topics runtime.transports runtime.programs cli.field",
         "An address is in use or not of this machine, a folder cannot be written, or the order "
         "lacks what it needs.",
         "End the other process or choose another port. delta needs a lifetime; multicast and total "

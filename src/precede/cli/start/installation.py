@@ -10,6 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 import precede
 from precede.core.errors import BadInput
+from precede.core.settings import did_you_mean
 
 State = Literal["ok", "note", "slow", "wrong"]
 
@@ -139,7 +140,7 @@ def check_extras(chosen: Sequence[str]) -> list[Check]:
     extras = declared_extras()
     for name in chosen:
         if extras and name not in extras:
-            raise BadInput(f"--extra {name}: none of {', '.join(extras)}")
+            raise BadInput(f"--extra {name}: none of {', '.join(extras)}{did_you_mean(name, extras)}")
     shown = [name for name in extras if name not in DEVELOPMENT or name in chosen]
     return [_check_extra(name, name in chosen or "all" in chosen) for name in shown]
 

@@ -23,6 +23,7 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
 from precede.core.natural_order import natural
+from precede.core.settings import did_you_mean
 from precede.lake.columns import indices
 from precede.lake.commits import CONTACTS as COMPUTED
 from precede.lake.integrity import fetched
@@ -180,8 +181,10 @@ def _check_segments(lake: Lake, trace: str) -> None:
         raise BadInput(
             f"trace {trace!r} consists of meetings, not of movement: the lake already has its contacts"
         )
-    traces = ", ".join(lake.units("segments")) or "none"
-    raise BadInput(f"no trace {trace!r} in {lake.location} (traces with movement: {traces})")
+    traces = list(lake.units("segments"))
+    known = ", ".join(traces) or "none"
+    near = did_you_mean(trace, traces)
+    raise BadInput(f"no trace {trace!r} in {lake.location} (traces with movement: {known}){near}")
 
 
 def _survey(lake: Lake, trace: str) -> tuple[list[str], Segments]:

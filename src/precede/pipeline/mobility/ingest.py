@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -89,13 +89,21 @@ def sources_of(
     return sources
 
 
-def ingest(lake: Lake, sources: Sequence[Source], session: SparkSession | None = None) -> list[Ingested]:
-    """Read all files into the lake, or none of them if one cannot be used."""
+def ingest(
+    lake: Lake,
+    sources: Sequence[Source],
+    session: SparkSession | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> list[Ingested]:
+    """Read all files into the lake, or none of them if one cannot be used.
+
+    `progress` is called with the rows of a file that were read, if it is read in this process.
+    """
     with ExitStack() as stack:
         jobs = [stack.enter_context(lake.job(f"ingest-{source.name}").hold()) for source in sources]
         earlier = [_earlier_result(job, source) for job, source in zip(jobs, sources, strict=True)]
         missing = [number for number, result in enumerate(earlier) if result is None]
-        work = _Files([jobs[number] for number in missing], [sources[number] for number in missing])
+        work = _Files([jobs[number] for number in missing], [sources[number] for number in missing], progress)
         what = f"ingest {', '.join(source.name for source in sources[:3])}: {len(missing):,} files"
         staged = dict(zip(missing, spread(session, what, work, len(missing)), strict=True))
         results = []
@@ -145,13 +153,15 @@ class _Files:
     A call returns the summary of its file, and the staged files with their descriptions.
     """
 
-    def __init__(self, jobs: Sequence[Job], sources: Sequence[Source]) -> None:
-        self.jobs, self.sources = jobs, sources
+    def __init__(
+        self, jobs: Sequence[Job], sources: Sequence[Source], progress: Callable[[int], None] | None
+    ) -> None:
+        self.jobs, self.sources, self.progress = jobs, sources, progress
 
     def __call__(self, number: int) -> dict[str, Any]:
         with self.jobs[number].workspace() as folder:
             staging = _Staging(self.jobs[number], self.sources[number], folder)
-            summary = staging.read()
+            summary = staging.read(self.progress)
             return {"summary": msgspec.to_builtins(summary), "files": staging.finish()}
 
 
@@ -163,12 +173,14 @@ class _Staging:
         self.writers: dict[str, pq.ParquetWriter] = {}
         self.messages: list[MessageRow] = []
 
-    def read(self) -> Summary:
+    def read(self, progress: Callable[[int], None] | None) -> Summary:
         """Write all rows of the file to the folder as they come."""
         reading = Reading(self.source.path, self.source.format, self.source.options)
         try:
             for batch in reading.batches():
                 self._take(batch)
+                if progress is not None:
+                    progress(reading.summary.rows_read)
         finally:
             for writer in self.writers.values():
                 writer.close()

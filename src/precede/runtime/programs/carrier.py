@@ -60,7 +60,7 @@ class Carrier:
             self._schedule()
             self._start_first()
             self._epoch = time.monotonic()
-            while self._now() < self._plan.end or self._someone_owes():
+            while self.now() < self._plan.end or self._someone_owes():
                 self._turn()
             if self._settings.watch == "read":
                 self._read_all()
@@ -73,7 +73,7 @@ class Carrier:
             self.counts.deliveries += node.observed.deliveries
             node.observed.write(self._folder / "log", self._plan.run_id)
 
-    def _now(self) -> Instant:
+    def now(self) -> Instant:
         """Return the time of the scenario; 0 until the first programs are ready."""
         if self._epoch is None:
             return 0
@@ -113,13 +113,13 @@ class Carrier:
     def _turn(self) -> None:
         """Do what is due, then wait for programs, at most until something is due."""
         if self._epoch is not None:
-            self._happen(self._now(), upto=_LAND)
+            self._happen(self.now(), upto=_LAND)
         for place in list(self._changed):
             self._tell_neighbours(self.nodes[place])
         self._changed.clear()
         pause = _LOOK
         if self._queue and self._epoch is not None:
-            pause = (self._queue[0][0] - self._now()) / SECOND / self._settings.speed
+            pause = (self._queue[0][0] - self.now()) / SECOND / self._settings.speed
         for key, _ in self._selector.select(min(_LOOK, max(0.0, pause))):
             node, program, what = key.data
             if node.program is program:
@@ -160,7 +160,7 @@ class Carrier:
         folder.mkdir(parents=True, exist_ok=True)
         self.counts.restarted += node.observed.incarnation >= 0
         node.program = program = Program(self._settings.command, folder, self._guard)
-        node.observed.started(self._now())
+        node.observed.started(self.now())
         node.has = set()
         for descriptor, what in ((program.stdout, "stdout"), (program.stderr, "stderr")):
             self._selector.register(descriptor, selectors.EVENT_READ, (node, program, what))
@@ -186,7 +186,7 @@ class Carrier:
         for descriptor in (program.stdin, program.stdout, program.stderr):
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)
-        node.observed.ended(self._now(), crashed)
+        node.observed.ended(self.now(), crashed)
         if crashed:
             program.kill()
         else:
@@ -213,7 +213,7 @@ class Carrier:
     def _fail(self, node: Node, cause: str) -> None:
         """Stop a program that misbehaved, and note the cause."""
         node.failed = True
-        self.failures.append(Failure(node.name, round(self._now() / SECOND, 1), cause))
+        self.failures.append(Failure(node.name, round(self.now() / SECOND, 1), cause))
         self._stop(node, crashed=True)
 
     def _ask(self, node: Node, kind: str, broadcast: Broadcast | None = None, **fields: Any) -> None:
@@ -254,7 +254,7 @@ class Carrier:
                 node.todo.clear()
             return
         number = node.todo.popleft()
-        broadcast = self._broadcasts[number] = node.observed.requested(self._now(), number)
+        broadcast = self._broadcasts[number] = node.observed.requested(self.now(), number)
         if self._settings.watch == "read":  # when a program acknowledges is then its own business
             broadcast.at_request()
         self._ask(node, "broadcast", broadcast, message=number)
@@ -312,14 +312,14 @@ class Carrier:
         elif kind == "broadcast":
             assert broadcast is not None
             self.counts.broadcasts += 1
-            broadcast.happened(self._now())
+            broadcast.happened(self.now())
         elif kind == "read" and self._settings.watch == "read":
             self._has(node, body.get("messages"))
         self._say_next(node)
 
     def _deliver(self, node: Node, number: int) -> None:
         if self._settings.watch == "deliver":
-            node.observed.delivered(self._now(), self._broadcasts.get(number), number)
+            node.observed.delivered(self.now(), self._broadcasts.get(number), number)
 
     def _has(self, node: Node, messages: Any) -> None:
         """Take what a program has. New messages of one answer have no order: they take that of the requests."""
@@ -328,7 +328,7 @@ class Carrier:
         for number in sorted(number_of(value) for value in messages):
             if number not in node.has:
                 node.has.add(number)
-                node.observed.delivered(self._now(), self._broadcasts.get(number), number)
+                node.observed.delivered(self.now(), self._broadcasts.get(number), number)
 
     def _send(self, node: Node, target: Node, message: Message, size: int) -> None:
         """Carry a message from one node to another, if a link is up and the draw says so."""
@@ -345,7 +345,7 @@ class Carrier:
         node.in_flight += size
         if node.in_flight > MOST_IN_FLIGHT_BYTES:
             raise Misbehaved(f"floods: more than {MOST_IN_FLIGHT_BYTES:,} bytes in flight")
-        self._at(self._now() + takes, _LAND, node, target, pair, link, message, size)
+        self._at(self.now() + takes, _LAND, node, target, pair, link, message, size)
 
     def _land(self, node: Node, target: Node, pair: Any, link: int, message: Message, size: int) -> None:
         node.in_flight = max(0, node.in_flight - size)

@@ -149,7 +149,8 @@ def match_columns(
     needed += [] if constant is not None else ["kind"]
     for ours in needed:
         if ours not in matched:
-            hint = f"name it with --columns {ours}=…"
+            near = get_close_matches(ours, available, n=1)
+            hint = f"did you mean --columns {ours}={near[0]}?" if near else f"name it with --columns {ours}=…"
             raise BadInput(f"{place}: no column {ours!r} (there are: {', '.join(available)}; {hint})")
     _choose_message_columns(matched, columns, available, place)
     return Layout(matched, _match_by(available, place, by), kinds, constant)
