@@ -42,6 +42,7 @@ SECTIONS = {
         "Equivocation",
     ),
     "Transports": ("Transport", "UdpTransport", "TcpTransport", "WebSocketTransport", "CombinedTransport"),
+    "Guests of a total order": ("GuestGateway", "SignedPayloads"),
     "Simulations and verdicts": ("Simulation", "Sweep", "Verdict", "Violation"),
     "Errors": ("BadInput", "Refused", "NotYet", "Missed", "StoreFailed", "Unavailable"),
 }

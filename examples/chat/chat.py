@@ -15,12 +15,13 @@ import asyncio
 import base64
 import contextlib
 import json
+import logging
 import os
 import secrets
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -72,9 +73,14 @@ def read_invitation(path: Path) -> dict[str, Any]:
     return member
 
 
-def link(path: Path, address: str) -> None:
+def link(path: Path, address: str, gateway: str | None) -> None:
     """Print the address of the page, and behind `#` the invitation, which browsers send to no server."""
-    member = json.dumps(read_invitation(path), separators=(",", ":")).encode()
+    invitation = read_invitation(path)
+    if gateway is not None:
+        if gateway not in invitation["roster"]:
+            sys.exit(f"link: --total needs the name of the gateway, and {gateway} is no member")
+        invitation |= {"group": in_total_order(invitation["group"]), "gateway": gateway}
+    member = json.dumps(invitation, separators=(",", ":")).encode()
     print(f"http://{address}/#{base64.urlsafe_b64encode(member).decode().rstrip('=')}")
 
 
@@ -96,40 +102,114 @@ def own_address() -> str:
     return "127.0.0.1"
 
 
-def member_of(options: argparse.Namespace) -> precede.Group:
-    """Join the group of an invitation, over UDP and, if asked for, over WebSocket."""
-    member = read_invitation(options.invitation)
-    udp = precede.UdpTransport(options.listen, options.peer, None if options.no_lan else LAN)
-    transports: list[precede.Transport] = [udp]
-    if options.page is not None or options.via:
-        pages = {"/": HERE / "page", "/javascript/": JAVASCRIPT}
-        bind = None if options.page is None else (options.page_host, options.page)
-        transports.append(precede.WebSocketTransport(bind, options.via, pages=pages))
-    others = [name for name in member["roster"] if name != member["name"]]
-    founders = (
-        [name for name in options.founders.split(",") if name and name != member["name"]]
-        if options.founders
-        else others
-    )
-    return precede.join(
-        member["group"] if options.order == "causal" else f"{member['group']} in total order",
-        member["name"],
-        key=bytes.fromhex(member["key"]),
-        identity=bytes.fromhex(member["identity"]),
-        roster={name: bytes.fromhex(public) for name, public in member["roster"].items()},
-        order=options.order,
-        members=founders if options.order == "total" else (),
-        store=options.invitation.with_suffix(".db" if options.order == "causal" else f".{options.order}.db"),
-        transport=transports[0] if len(transports) == 1 else precede.CombinedTransport(*transports),
-        metrics=None if options.metrics is None else ("127.0.0.1", options.metrics),
-    )
+def in_total_order(group: str) -> str:
+    """The name of the total-order group, which is another one than the causal group."""
+    return f"{group} in total order"
+
+
+class Chat:
+    """The groups of one member: that of the chat and, for a gateway of a total order, that of its guests."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.invitation = read_invitation(options.invitation)
+        self.name = self.invitation["name"]
+        self.total = options.order == "total"
+        self._path = options.invitation
+        self._identity = bytes.fromhex(self.invitation["identity"])
+        self._roster = {name: bytes.fromhex(public) for name, public in self.invitation["roster"].items()}
+        group = self.invitation["group"]
+        if self.total:
+            group = in_total_order(group)
+        udp = precede.UdpTransport(options.listen, options.peer, None if options.no_lan else LAN)
+        pages = None
+        if options.page is not None or options.via:
+            folders = {"/": HERE / "page", "/javascript/": JAVASCRIPT}
+            bind = None if options.page is None else (options.page_host, options.page)
+            pages = precede.WebSocketTransport(bind, options.via, pages=folders)
+        joined = pages is not None and not self.total
+        self.group = self._join(
+            group,
+            f".{options.order}.db",
+            precede.CombinedTransport(udp, pages) if joined and pages is not None else udp,
+            order=options.order,
+            members=[name for name in options.founders.split(",") if name not in ("", self.name)],
+            metrics=None if options.metrics is None else ("127.0.0.1", options.metrics),
+        )
+        self._payloads = precede.SignedPayloads(group, self.name, self._identity, self._roster)
+        self.notice: Callable[[str], None] = lambda text: None
+        self.guests: precede.Group | None = None
+        self._gateway: precede.GuestGateway | None = None
+        if pages is not None and self.total:
+            self.guests = self._join(precede.GuestGateway.group_of(group), ".guests.db", pages)
+            self._gateway = precede.GuestGateway(self.guests, self._payloads, self._send)
+
+    def _join(self, group: str, suffix: str, transport: precede.Transport, **rest: Any) -> precede.Group:
+        return precede.join(
+            group,
+            self.name,
+            key=bytes.fromhex(self.invitation["key"]),
+            identity=self._identity,
+            roster=self._roster,
+            store=self._path.with_suffix(suffix),
+            transport=transport,
+            **rest,
+        )
+
+    async def _send(self, payload: bytes) -> None:
+        """Broadcast a payload; in a total order, once this member has joined the order."""
+        while True:
+            try:
+                return await self.group.broadcast(payload)
+            except precede.NotYet as error:
+                self.notice(str(error))
+                await asyncio.sleep(0.2)
+
+    async def say(self, line: str) -> None:
+        content = line.encode()
+        await self._send(self._payloads.sign(content) if self.total else content)
+
+    def past(self, limit: int) -> list[str]:
+        """The last lines that were shown. Those that were delivered and not taken come again, as deliveries."""
+        untaken = self.group.status()["untaken"]
+        kept = list(self.group.history(limit=limit + untaken))
+        read = [self._line(message, self._payloads.read) for message in kept[: len(kept) - untaken]]
+        return [line for line in read if line is not None]
+
+    def remember(self) -> None:
+        """After a restart: note what was delivered before, so that a repetition of it is recognised."""
+        if self.total:
+            for message in self.group.history():
+                self._payloads.open(message.payload)
+
+    async def lines(self) -> AsyncIterator[tuple[str, str]]:
+        """Yield author and text of each line as it is delivered. A gateway tells its guests first."""
+        async for message in self.group:
+            if self._gateway is not None:
+                await self._gateway.forward(message)
+            line = self._line(message, self._payloads.open)
+            if line is not None:
+                yield message.source, line
+
+    async def hear_guests(self) -> None:
+        if self._gateway is not None:
+            await self._gateway.listen()
+
+    def _line(self, message: precede.Delivered, opened: Any) -> str | None:
+        """A message as a line; None if nobody signed it. The time is that of a clock, and decides nothing."""
+        said = opened(message.payload) if self.total else (message.source, message.payload)
+        if said is None:
+            return None
+        at: datetime = message.broadcast_at or message.delivered_at
+        return f"{at.astimezone():%H:%M} {said[0]}: {said[1].decode(errors='replace')}"
 
 
 class Screen:
     """What the terminal shows. Only printable characters are printed: nobody else moves the cursor."""
 
-    def __init__(self, group: precede.Group, echo: bool) -> None:
-        self._group = group
+    def __init__(self, chat: Chat, echo: bool) -> None:
+        self._chat = chat
+        self._noticed = ""
+        self._group = chat.group
         self._colours = sys.stdout.isatty()
         self._echo = echo
 
@@ -139,14 +219,17 @@ class Screen:
         )
         print(f"{style}{shown}{PLAIN}" if self._colours and style else shown, flush=True)
 
-    def message(self, message: precede.Delivered) -> None:
-        if self._echo and message.source == self._group.name:
-            print("\x1b[1A\x1b[2K", end="")  # in place of the line that was typed
-        self.line(text_of(message))
+    def notice(self, text: str) -> None:
+        """Say why a line is not sent yet, once for each reason."""
+        if text != self._noticed:
+            self._noticed = text
+            self.line(f"      {text}; your line is sent then", DIM)
 
     async def deliveries(self) -> None:
-        async for message in self._group:
-            self.message(message)
+        async for source, line in self._chat.lines():
+            if self._echo and source == self._group.name:
+                print("\x1b[1A\x1b[2K", end="")  # in place of the line that was typed
+            self.line(line)
 
     async def greyed(self) -> None:
         """Show a message that waits for an earlier one at once, greyed. Its place in the order comes later."""
@@ -173,18 +256,12 @@ class Screen:
                 self.line(f"      {item.message} waits for {', '.join(map(str, item.waits_for))}", DIM)
             self.line(f"      {len(self._group.waiting())} messages wait", DIM)
         elif word == "/history":
-            for message in self._group.history(limit=int(rest) if rest.isdecimal() else 20):
-                self.line(text_of(message), DIM)
+            for earlier in self._chat.past(int(rest) if rest.isdecimal() else 20):
+                self.line(earlier, DIM)
         elif word == "/status":
             self.line(f"      dropped: {self._group.status()['dropped']}", DIM)
         else:
             self.line(f"      {HELP}", DIM)
-
-
-def text_of(message: precede.Delivered) -> str:
-    """A message as a line. The time is that of its author's clock, which decides nothing, or of this one."""
-    at: datetime = message.broadcast_at or message.delivered_at
-    return f"{at.astimezone():%H:%M} {message.source}: {message.payload.decode(errors='replace')}"
 
 
 async def typed_lines() -> AsyncIterator[str]:
@@ -201,41 +278,50 @@ async def typed_lines() -> AsyncIterator[str]:
         yield line
 
 
-async def say(group: precede.Group, screen: Screen, line: str) -> None:
-    """Broadcast a line; in a total order, once this member has joined the order."""
-    for attempt in range(600):
-        try:
-            return await group.broadcast(line.encode())
-        except precede.NotYet as error:
-            if attempt == 0:
-                screen.line(f"      {error}; your line is sent then", DIM)
-            await asyncio.sleep(0.1)
-    screen.line("      your line was not sent: the group was not founded within a minute", BOLD)
-    return None
-
-
 async def run(options: argparse.Namespace) -> None:
-    async with member_of(options) as group:
-        screen = Screen(group, options.order == "causal" and sys.stdin.isatty() and sys.stdout.isatty())
-        screen.line(f"You are {group.name} in {group.group}. Type a line and press Enter, or: {HELP}", DIM)
+    logging.getLogger("precede").setLevel(logging.ERROR)  # warnings are shown as events
+    chat = Chat(options)
+    async with contextlib.AsyncExitStack() as groups:
+        for group in (chat.group, chat.guests):
+            if group is not None:
+                await groups.enter_async_context(group)
+        screen = Screen(chat, not chat.total and sys.stdin.isatty() and sys.stdout.isatty())
+        screen.line(f"You are {chat.name} in {chat.group.group}. Type a line and press Enter, or: {HELP}", DIM)
         if options.page is not None:
             place = f"{options.page_host or own_address()}:{options.page}"
-            screen.line(f"Phones: make the address of each with: chat.py link FILE {place}", DIM)
-        untaken = group.status()["untaken"]  # those come again, as deliveries
-        past = list(group.history(limit=20 + untaken))
-        for message in past[: len(past) - untaken]:
-            screen.line(text_of(message), DIM)
-        tasks = [
-            asyncio.create_task(each) for each in (screen.deliveries(), screen.greyed(), screen.presence())
-        ]
+            total = f" --total {chat.name}" if chat.total else ""
+            screen.line(f"Phones: make the address of each with: chat.py link FILE {place}{total}", DIM)
+        chat.notice = screen.notice
+        for line in chat.past(20):
+            screen.line(line, DIM)
+        chat.remember()
+        work = (screen.deliveries(), screen.greyed(), screen.presence(), chat.hear_guests())
+        tasks = [asyncio.create_task(each) for each in work]
+        sending = asyncio.Queue[str]()
+        tasks.append(asyncio.create_task(send_lines(chat, sending)))
         async for line in typed_lines():
             if line.startswith("/"):
                 screen.command(line)
             elif line.strip():
-                await say(group, screen, line)
+                sending.put_nowait(line)
         await asyncio.sleep(0.5)  # the last line leaves
         for task in tasks:
             task.cancel()
+
+
+async def send_lines(chat: Chat, lines: asyncio.Queue[str]) -> None:
+    while True:
+        await chat.say(await lines.get())
+
+
+def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """End with one line if options are missing or do not go together."""
+    if options.order == "total" and not options.founders:
+        parser.error("--order total needs --founders: who founds the group, such as --founders ana,ben")
+    if options.order == "total" and options.via:
+        parser.error("--via is for the causal order: in a total order name members with --peer")
+    if options.page is not None and not (JAVASCRIPT / "node_modules" / "@noble").is_dir():
+        parser.error(f"--page needs the libraries of the page: run `make javascript` in {JAVASCRIPT.parent}")
 
 
 def main() -> None:
@@ -247,6 +333,7 @@ def main() -> None:
     verb = verbs.add_parser("link", help="print the address that a phone opens")
     verb.add_argument("invitation", type=Path)
     verb.add_argument("address", help="HOST:PORT of the member that runs with --page")
+    verb.add_argument("--total", metavar="NAME", help="a guest of the total order; NAME is that member")
     verb = verbs.add_parser("run", help="chat in this terminal")
     verb.add_argument("invitation", type=Path)
     verb.add_argument(
@@ -276,10 +363,12 @@ def main() -> None:
         "--metrics", type=int, metavar="PORT", help="metrics for Prometheus on this port of this machine"
     )
     options = parser.parse_args()
+    if options.verb == "run":
+        check(parser, options)
     if options.verb == "invite":
         invite(options.group, options.names)
     elif options.verb == "link":
-        link(options.invitation, options.address)
+        link(options.invitation, options.address, options.total)
     else:
         try:
             asyncio.run(run(options))

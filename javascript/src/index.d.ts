@@ -3,6 +3,8 @@ export interface Store {
   load(): Promise<[key: unknown, value: unknown][]>;
   write(changes: [key: unknown, value: unknown][]): Promise<void>;
   close(): Promise<void>;
+  /** Set by the member; a store calls it when another program has taken it over. */
+  onTaken?: (error: Error) => void;
 }
 
 /** State in memory: after each start the member is a new incarnation. */
@@ -100,6 +102,22 @@ export interface Member extends AsyncIterable<Message> {
 
 /** Become a member of a group with causal order, through gateways. */
 export function join(settings: Settings): Promise<Member>;
+
+export interface GuestSettings extends Settings {
+  /** The name of the total-order group. */
+  group: string;
+  /** The name of the gateway of guests. It is trusted for the order, not for authorship. */
+  gateway: string;
+  identity: Uint8Array | string;
+  roster: Record<string, Uint8Array | string>;
+}
+
+/**
+ * Take part in a total-order group as a guest of a gateway (`precede.GuestGateway`). The guest checks the signature of
+ * every author; order, completeness and time are the gateway's word. `waiting()` lists own messages that have no
+ * place in the order yet.
+ */
+export function joinAsGuest(settings: GuestSettings): Promise<Member>;
 
 /** A new secret for `identity`, and the public key that belongs into everybody's roster; both in hexadecimal. */
 export function makeIdentity(): { identity: string; publicKey: string };

@@ -62,6 +62,7 @@ class Member {
   }
 
   async start() {
+    this.store.onTaken = (error) => this.fail(error);
     const saved = await this.store.load();
     const own = new Map(saved.filter(([key]) => key[0] === "member").map(([key, value]) => [key[1], value]));
     const claim = `${this.group}/${this.name}`;
@@ -70,6 +71,7 @@ class Member {
     this.messages = saved.filter(([key]) => key[0] === "out").sort(([a], [b]) => a[1] - b[1]).map(([key, value]) => [key[1], value]);
     this.place = this.messages.at(-1)?.[0] ?? own.get("place") ?? 0;
     this.taken = own.get("taken") ?? 0;
+    this.remembered = own.get("app") ?? null; // what a layer above has to know after a restart
     const roster = this.roster && new Map([...this.roster].map(([name, key]) => [nodeId(name), key]));
     this.authors = this.roster && new Authors(this.group, this.identity, roster, own.get("chain"));
     this.ordering = new CausalBarrier(this.id, incarnation);
@@ -148,8 +150,8 @@ class Member {
 
   fail(error) {
     this.failure ??= error;
-    this.links.stop();
-    this.gossip.stop();
+    this.links?.stop();
+    this.gossip?.stop();
     this.connections?.stop();
     this.changed();
   }
@@ -262,7 +264,7 @@ class Member {
       yield this.shown(next);
       await this.turn(() => {
         this.taken = next[0];
-        return { effects: [], changes: [[["member", "taken"], this.taken]] };
+        return { effects: [], changes: [[["member", "taken"], this.taken], [["member", "app"], this.remembered]] };
       });
     }
   }
@@ -271,6 +273,11 @@ class Member {
   history(limit = Infinity) {
     const taken = this.messages.filter(([place]) => place <= this.taken);
     return taken.slice(Math.max(0, taken.length - limit)).map((kept) => this.shown(kept));
+  }
+
+  /** The messages that were delivered and not taken yet. */
+  untaken() {
+    return this.messages.filter(([place]) => place > this.taken).map((kept) => this.shown(kept));
   }
 
   shown([, [id, payload, , born, stamp]]) {

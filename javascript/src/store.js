@@ -7,6 +7,7 @@ import { concat, number, uint32 } from "./bytes.js";
 import { hash } from "./keys.js";
 import { decode, encode } from "./msgpack.js";
 
+const TAKEN = "another tab has opened this member; this one has stopped";
 const nameOf = (key) => JSON.stringify(key);
 
 /** A store in memory: the member is a new incarnation after each start. */
@@ -27,13 +28,14 @@ export class MemoryStore {
 }
 
 /**
- * A store in the browser's IndexedDB. The tab that opens it last owns it: an earlier one fails at its next write, so
- * two tabs never number messages for one member.
+ * A store in the browser's IndexedDB. The tab that opens it last owns it: an earlier one stops, and could not write
+ * any more, so two tabs never number messages for one member.
  */
 export class IndexedDbStore {
   constructor(name) {
     this.name = name;
     this.owner = globalThis.crypto.getRandomValues(new Uint32Array(4)).join("-");
+    this.onTaken = () => {}; // called when another tab has opened this store
   }
 
   async load() {
@@ -45,6 +47,9 @@ export class IndexedDbStore {
     const [names, values] = await Promise.all([finished(state.getAllKeys()), finished(state.getAll())]);
     state.put(this.owner, "owner");
     await completed(transaction);
+    this.tabs = new BroadcastChannel(`precede ${this.name}`);
+    this.tabs.onmessage = () => this.onTaken(new Error(TAKEN));
+    this.tabs.postMessage("opened");
     return names.map((name, place) => [name, values[place]]).filter(([name]) => name !== "owner")
       .map(([name, value]) => [JSON.parse(name), value]);
   }
@@ -63,12 +68,13 @@ export class IndexedDbStore {
       await completed(transaction);
     } catch (error) {
       if (reading.readyState === "done" && reading.result !== this.owner)
-        throw new Error("another tab has opened this member; this one has stopped");
+        throw new Error(TAKEN);
       throw error;
     }
   }
 
   async close() {
+    this.tabs?.close();
     this.database?.close();
   }
 }

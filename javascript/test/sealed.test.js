@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
+import { ed25519 } from "@noble/curves/ed25519.js";
 import { Authors } from "../src/authors.js";
 import { concat, hex, number, unhex, utf8 } from "../src/bytes.js";
 import { hashOf } from "../src/gossip.js";
@@ -102,6 +103,21 @@ test("signatures of messages, and links between them", () => {
       if (JSON.stringify(changed) !== JSON.stringify(envelope)) assert.equal(authors.check(changed), "forged");
     }
   }
+});
+
+test("signatures that libraries judge differently are refused", () => {
+  const content = utf8("any message");
+  const little = (value) => number(value, 32).reverse();
+  const { BASE, Fn } = ed25519.Point;
+  const anyMessage = concat(BASE.multiply(5n).toBytes(), little(5n));
+  assert.ok(!isSigned(little(1n), anyMessage, content), "a key of small order, under which one signature fits every message");
+  const good = ana.sign(content);
+  assert.ok(isSigned(ana.signing, good, content));
+  const scalar = BigInt("0x" + hex(good.slice(32).reverse()));
+  const malleable = concat(good.slice(0, 32), little(scalar + Fn.ORDER));
+  assert.ok(!isSigned(ana.signing, malleable, content), "a scalar above the group order");
+  assert.ok(!isSigned(new Uint8Array(32).fill(255), good, content), "no point");
+  assert.ok(!isSigned(ana.signing, good.slice(1), content), "too short");
 });
 
 test("digests and requests", () => {

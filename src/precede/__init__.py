@@ -25,6 +25,7 @@ __all__ = [
     "Group",
     "GroupEvent",
     "GroupWarning",
+    "GuestGateway",
     "History",
     "MessageId",
     "Missed",
@@ -32,6 +33,7 @@ __all__ = [
     "Order",
     "Refused",
     "Retention",
+    "SignedPayloads",
     "SignedRoster",
     "Simulation",
     "Snapshot",
@@ -66,6 +68,8 @@ if TYPE_CHECKING:
     from precede.runtime.deliveries import Arrival, Delivered
     from precede.runtime.evidence.proofs import Equivocation
     from precede.runtime.group import Group
+    from precede.runtime.guests.guest_gateway import GuestGateway
+    from precede.runtime.guests.signed_payloads import SignedPayloads
     from precede.runtime.history.reading import History
     from precede.runtime.history.retention import Retention
     from precede.runtime.notices import GroupWarning
@@ -98,6 +102,8 @@ else:
         "precede.runtime.presence.group_event": ("GroupEvent",),
         "precede.runtime.rosters": ("SignedRoster",),
         "precede.runtime.transfer.snapshot": ("Snapshot",),
+        "precede.runtime.guests.guest_gateway": ("GuestGateway",),
+        "precede.runtime.guests.signed_payloads": ("SignedPayloads",),
         "precede.runtime.notices": ("GroupWarning",),
         "precede.runtime.transports.combined": ("CombinedTransport",),
         "precede.runtime.topics.topic": ("Topic",),

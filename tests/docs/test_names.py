@@ -19,7 +19,7 @@ PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
 FOREIGN = {
     *(
         "mypy_extensions",
-        *("websockets", "aiohttp", "npm", "qrencode"),
+        *("websockets", "aiohttp", "npm", "qrencode", "scp"),
         "transformWithState",
         "kafka.sasl.username",
         "applyInPandasWithState",

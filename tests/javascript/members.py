@@ -97,8 +97,8 @@ class NodeMember:
         self._task = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(cls, name: str, url: str, store: Path | None = None) -> NodeMember:
-        written = json.dumps({**settings(name, url), "store": None if store is None else str(store)})
+    async def start(cls, name: str, url: str, store: Path | None = None, **more: str) -> NodeMember:
+        written = json.dumps({**settings(name, url), "store": None if store is None else str(store), **more})
         program = Path(__file__).with_name("member.mjs")
         pipe = asyncio.subprocess.PIPE
         member = cls(

@@ -69,9 +69,9 @@ class Tab:
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
 
     @classmethod
-    async def open(cls, context: BrowserContext, name: str, url: str) -> Tab:
+    async def open(cls, context: BrowserContext, name: str, url: str, **more: str) -> Tab:
         tab = cls(await context.new_page())
-        member = {key: value for key, value in settings(name, url).items() if key != "urls"}
+        member = {key: value for key, value in settings(name, url).items() if key != "urls"} | more
         code = base64.urlsafe_b64encode(json.dumps(member).encode()).decode().rstrip("=")
         await tab.page.goto(url.replace("ws", "http", 1) + "/#" + code)
         await tab.page.wait_for_selector("#writing:not([hidden])")
@@ -138,9 +138,11 @@ def test_two_tabs_and_three_python_members_through_a_restart_of_each(tmp_path: P
                             await taken[name].stop()
                     await dora.restart()
                     await dora.shows(said)
-                await eva.page.close()
-                eva = await Tab.open(browser, "eva", url)
+                old, eva = eva, await Tab.open(browser, "eva", url)
                 await eva.shows(said)
+                await old.page.wait_for_selector("#trouble:not([hidden])")
+                assert "another tab has opened this member" in await old.page.inner_text("#trouble")
+                await old.page.close()
                 await taken["ana"].stop()
             said.append(("dora", "No network here."))
             await dora.say(said[-1][1])

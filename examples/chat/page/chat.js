@@ -1,6 +1,6 @@
 // The chat as a page: a member of the group in this browser, with an identity and a store of its own.
 
-import { IndexedDbStore, join } from "precede";
+import { IndexedDbStore, join, joinAsGuest } from "precede";
 
 const element = (id) => document.getElementById(id);
 
@@ -50,7 +50,7 @@ async function chat(settings) {
   element("title").textContent = `${group}, as ${name}`;
   document.title = `${group} (${name})`;
   const scheme = location.protocol === "https:" ? "wss" : "ws";
-  const member = await join({ ...settings, urls: [`${scheme}://${location.host}`], store: new IndexedDbStore(`chat ${group} ${name}`) });
+  const member = await (settings.gateway ? joinAsGuest : join)({ ...settings, urls: [`${scheme}://${location.host}`], store: new IndexedDbStore(`chat ${group} ${name}`) });
   const messages = element("messages");
   const add = (message) => {
     const atEnd = messages.scrollHeight - messages.scrollTop - messages.clientHeight < 80;
@@ -63,7 +63,10 @@ async function chat(settings) {
     const { failure, warnings } = member.status();
     trouble(failure ?? warnings.at(-1) ?? "");
     for (const old of messages.querySelectorAll(".waiting")) old.remove();
-    for (const each of member.waiting()) messages.append(bubble(each, false, `waits for ${each.waitsFor.length} earlier`));
+    for (const each of member.waiting()) {
+      const why = settings.gateway ? "has no place in the order yet" : `waits for ${each.waitsFor.length} earlier`;
+      messages.append(bubble(each, each.source === name, why));
+    }
   };
   member.history().forEach(add);
   member.onChange(show);

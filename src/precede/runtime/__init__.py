@@ -7,7 +7,7 @@ In reading order: a member as an application sees it: `group`, `settings`, `memb
 `notices`, `ticking`, `deliveries`; the driver of its node: `driver`, `departures`, `reception`, `clock`; its
 store: `taken_place`, `store`, `no_store`, `store_journal`, `store_lock`, `store_upgrade`; its event log:
 `rows`; its packets as bytes: `codec`; then `blocking`, `topics`, `history`, `transfer`, `flow`,
-`presence`, `evidence`, `links`, `transports`, `observe`, `emulation` and `programs`.
+`presence`, `evidence`, `links`, `transports`, `guests`, `observe`, `emulation` and `programs`.
 
 May import: core, files, eventlog
 """

@@ -112,7 +112,9 @@ class WebSocketTransport(ConnectedTransport["_Connection"]):
             self._connect_to(url)
 
     def why_silent(self) -> str:
-        return "nobody has connected over WebSocket, or no URL in peers= answers; start the gateway first"
+        if self._peers:
+            return f"no gateway answers at {', '.join(self._peers)}"
+        return "nobody has connected over WebSocket"
 
     async def stop(self) -> None:
         self._forget_strangers()
