@@ -48,11 +48,12 @@ demo: $(DEMO_READY)
 # The documentation as a site in out/docs: pages, search, API reference; a broken link or a page outside of the navigation fails.
 $(DOCS_READY): pyproject.toml constraints.txt
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[cli,docs,verify]'
 	touch $@
 
 docs: $(DOCS_READY)
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -d out/doctrees docs out/docs
+	$(BIN)/python -m precede play --export out/docs/play
 	@echo "the site is in out/docs: open out/docs/index.html"
 
 check: $(READY)

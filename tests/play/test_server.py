@@ -121,3 +121,13 @@ def test_a_port_in_use_is_one_line(server: Server) -> None:
         Server(server.game, server.port)
     with pytest.raises(BadInput, match="port 99999"):
         Server(server.game, 99_999)
+
+
+def test_a_folder_that_cannot_be_written_is_named(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    before, server.game.out = server.game.out, tmp_path / "file" / "played"
+    status, answer = do(server, do="save")
+    server.game.out = before
+    assert status == 500
+    assert answer["error"].startswith(f"{tmp_path / 'file'}")
+    assert do(server, do="advance", us=1)[0] == 200

@@ -29,8 +29,11 @@ class SideFrames:
         self.counts = dict.fromkeys(("broadcast", "received", "delivered", "discarded", "sent"), 0)
         self.most_waiting = 0
 
-    def frame(self) -> dict[str, Any]:
-        """Return what happened since the last frame, and how things are now."""
+    def frame(self, in_range: Sequence[tuple[int, int]] | None = None) -> dict[str, Any]:
+        """Return what happened since the last frame, and how things are now.
+
+        `in_range` are the pairs that hear each other, in a network that reports no links.
+        """
         side, world = self.side, self.side.world
         rows = side.new_rows()
         violations = self.judge.add(rows)
@@ -43,7 +46,7 @@ class SideFrames:
         return {
             "events": shown,
             "left_out": left_out,
-            "links": _pairs([(a, b) for a, b, _ in world.links]) if world.reports_links else None,
+            "links": self._links(in_range),
             "cuts": [list(pair) for pair in world.cuts],
             "down": side.down(),
             "waiting": [self._waiting(node, item) for node, item in waiting[:MOST_WAITING]],
@@ -53,6 +56,12 @@ class SideFrames:
             "new_violations": [self._violation(item) for item in violations[:_MOST_STORIES]],
             "counts": dict(self.counts),
         }
+
+    def _links(self, in_range: Sequence[tuple[int, int]] | None) -> list[list[int]] | None:
+        """Return the links that are up and not cut; None if every node can reach every other one."""
+        world = self.side.world
+        links = [(a, b) for a, b, _ in world.links] if world.reports_links else in_range
+        return None if links is None else [pair for pair in _pairs(links) if tuple(pair) not in world.cuts]
 
     def _events(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[Event], int]:
         kept = rows

@@ -34,8 +34,18 @@ class Places(Protocol):
     def at(self, now: Instant) -> Sequence[Point | None]:
         """Return the position of each node. `now` does not decrease between calls."""
 
+    def links(self, now: Instant) -> list[tuple[int, int]] | None:
+        """Return the pairs in range; None if places do not say who hears whom."""
 
-class Ring:
+
+class NoRange:
+    """Places of which the network knows more than their distance says."""
+
+    def links(self, now: Instant) -> list[tuple[int, int]] | None:
+        return None
+
+
+class Ring(NoRange):
     """Nodes on a circle, in the order of their ids, clockwise from the top."""
 
     moves = False
@@ -48,7 +58,7 @@ class Ring:
         return self._points
 
 
-class Travels:
+class Travels(NoRange):
     """Nodes on the straight segments of a mobility trace."""
 
     moves = True
@@ -79,14 +89,18 @@ class Field:
     """Nodes in the field of a flood radio."""
 
     def __init__(self, network: FloodRadio) -> None:
-        self._motion = network.motion
+        self._motion, self._reach = network.motion, network.reach
         self.moves = network.motion.moves
 
     def at(self, now: Instant) -> Sequence[Point | None]:
         return [self._motion.place(node, now) for node in range(self._motion.nodes)]
 
+    def links(self, now: Instant) -> list[tuple[int, int]] | None:
+        near = [self._motion.in_range(node, self._reach, now) for node in range(self._motion.nodes)]
+        return [(node, peer) for node, peers in enumerate(near) for peer in peers if node < peer]
 
-class Cells:
+
+class Cells(NoRange):
     """Stations at their places; a host at its own place, or around the station of its cell."""
 
     moves = True

@@ -6,12 +6,13 @@ server as its host: another page in the same browser knows neither, so it can ne
 
 from __future__ import annotations
 
+import sys
 from hmac import compare_digest
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from secrets import token_urlsafe
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -53,6 +54,11 @@ class Server(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.port}/{self.token}/"
         self.hosts = (f"127.0.0.1:{self.port}", f"localhost:{self.port}")
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print what went wrong with a request, unless its page was closed before it was answered."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
 
 class _Handler(BaseHTTPRequestHandler):
     """Answers one request of the page."""
@@ -93,6 +99,10 @@ class _Handler(BaseHTTPRequestHandler):
             answer = self.server.game.answer(body)
         except BadInput as error:
             self._send(HTTPStatus.BAD_REQUEST, msgspec.json.encode({"error": str(error)}), "json")
+            return
+        except OSError as error:  # a folder that cannot be written, a full disk
+            cause = f"{error.filename}: {error.strerror}"
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, msgspec.json.encode({"error": cause}), "json")
             return
         self._send(HTTPStatus.OK, msgspec.json.encode(answer), "json")
 

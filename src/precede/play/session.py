@@ -105,11 +105,12 @@ class Session:
     def frame(self) -> dict[str, Any]:
         """Return what happened since the last frame in both worlds, and how things are now."""
         places = [None if place is None else _rounded(place) for place in self.places.at(self.now)]
+        in_range = self.places.links(self.now)
         return {
             "now": self.now,
             "ended": self.ended,
             "places": places,
-            "sides": {name: frames.frame() for name, frames in self.frames.items()},
+            "sides": {name: frames.frame(in_range) for name, frames in self.frames.items()},
         }
 
 

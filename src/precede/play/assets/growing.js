@@ -77,6 +77,7 @@ class GrowingDiagram extends Diagram {
   constructor(canvas, model, changed) {
     super(canvas, model, changed);
     this.following = true;
+    this.now = 0;
     canvas.addEventListener("keydown", (event) => {
       if (event.key === "End") this.following = true;
     });
@@ -101,6 +102,7 @@ class GrowingDiagram extends Diagram {
   follow(now, span) {
     const shown = Math.min(span, Math.max(SHORTEST, 1.1 * now));
     this.model.end = Math.max(now, shown);
+    this.now = now;
     if (this.following) this.show(Math.max(0, now - shown), Math.max(now, shown));
     else this.request();
   }
@@ -131,7 +133,7 @@ class GrowingDiagram extends Diagram {
       const wait = this.model.waits[k];
       line(wait.node, wait.from, wait.to);
     }
-    for (const wait of this.model.open.values()) line(wait.node, wait.from, this.model.end);
+    for (const wait of this.model.open.values()) line(wait.node, wait.from, this.now);
     c.strokeStyle = ink.wait;
     c.globalAlpha = 0.6;
     c.lineWidth = 5;
