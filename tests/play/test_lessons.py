@@ -68,3 +68,18 @@ def test_an_answer_is_said_by_a_node_that_has_delivered_the_question() -> None:
                     heard.add((session.ordered.names[event[2]], event[3]))
             assert item.answers is None or (item.node, item.answers) in heard, (lesson.key, item)
             session.apply(item)
+
+
+def test_what_had_no_effect_does_not_count() -> None:
+    lesson = lessons()["was2021"]
+    session, progress = Session(lesson.run()), Progress(lesson)
+    assert session.apply(Input(at_us=0, action="say", node="h0")) == [
+        "h0 may not say this: the host has not joined yet."
+    ]
+    assert session.apply(Input(at_us=0, action="say", node="s0")) == [
+        "s0 is a station: it says nothing itself."
+    ]
+    seen = progress.seen(session, session.frame())
+    assert seen is not None
+    assert not seen["done"]
+    assert len(session.record().inputs) == 2

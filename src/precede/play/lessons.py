@@ -140,7 +140,7 @@ class Progress:
 
     def _count(self, session: Session, frame: dict[str, Any]) -> None:
         facts = dict.fromkeys(_DID.values(), 0) | {"answered": 0}
-        for item in session.inputs:
+        for item in session.effective:
             facts[_DID[item.action]] += 1
             facts["answered"] += item.answers is not None
         ordered, unordered = frame["sides"]["ordered"], frame["sides"]["unordered"]

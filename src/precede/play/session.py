@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from precede.core.errors import BadInput
@@ -30,9 +31,11 @@ class Session:
 
     def __init__(self, run: Run, title: str = "") -> None:
         self.run = run
-        self.title = title or run.scenario
+        self.title = title or Path(run.scenario).name
         self.order = order_of(run)
         self.inputs: list[Input] = []
+        self.effective: list[Input] = []
+        """The inputs that did something in the world with order."""
         self.ordered = side_of(run, "ordered")
         if len(self.ordered.names) > MOST_NODES:
             raise BadInput(
@@ -83,6 +86,8 @@ class Session:
             raise BadInput(f"at most {MOST_INPUTS:,} inputs")
         reasons = {name: side.apply(item) for name, side in self.sides.items()}
         self.inputs.append(item)
+        if not reasons["ordered"]:
+            self.effective.append(item)
         return list(dict.fromkeys(why for why in reasons.values() if why))
 
     def hello(self) -> dict[str, Any]:

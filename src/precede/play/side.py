@@ -130,6 +130,8 @@ class Side:
 
     def _say(self, item: Input) -> str:
         world, node = self.world, self.ids[item.node]
+        if node not in self.prepared.built.all_sources():
+            return f"{item.node} is a {self.prepared.built.role(node)}: it says nothing itself."
         to = None if item.to is None else tuple(sorted({self.ids[name] for name in item.to}))
         unborn, refused = world.unborn, world.refused
         first_refusal, world.refusal = world.refusal, ""
