@@ -59,6 +59,8 @@ def test_a_lesson_waits_for_the_player() -> None:
 
 def test_an_answer_is_said_by_a_node_that_has_delivered_the_question() -> None:
     for lesson in lessons().values():
+        if not any(item.answers for item in lesson.inputs()):
+            continue
         session = Session(lesson.run())
         heard: set[tuple[str, str]] = set()
         for item in lesson.inputs():
