@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -45,6 +46,10 @@ def test_a_saved_world_is_replayed_and_compared(tmp_path: Path, capsys: pytest.C
     printed = capsys.readouterr().out
     assert "unordered  the same bytes; causal order: violated" in printed
     assert "ordered    the same bytes; causal order: holds" in printed
+    assert main(["play", "--replay", str(folder), "--out", out, "--json"]) == 0
+    printed_json = json.loads(capsys.readouterr().out)
+    assert printed_json["ordered"]["same_bytes"] is True
+    assert printed_json["unordered"]["verdict"] == "violated"
     record = folder / "inputs.json"
     record.write_text(record.read_text().replace('"node":"1"', '"node":"2"'))
     assert main(["play", "--replay", str(folder), "--out", out]) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -37,6 +38,7 @@ def command(
         Path | None, typer.Option(metavar="FOLDER", help="write a page of recorded worlds, without a server")
     ] = None,
     lake: Annotated[str, typer.Option(metavar="DIR", help="where traces are looked up")] = "lake",
+    as_json: Annotated[bool, typer.Option("--json", help="print the result, or the address, as JSON")] = False,
 ) -> int:
     """Play a world in the browser: cut links, crash nodes, say messages, with order and without.
 
@@ -57,9 +59,9 @@ def command(
     if replay is not None and export is None:
         if scenario is not None or lesson is not None:
             raise BadInput("--replay carries out a saved world: name no scenario and no lesson")
-        return _replay(replay, out or PLAYED / f"{replay.resolve().name}-again")
+        return _replay(replay, out or PLAYED / f"{replay.resolve().name}-again", as_json)
     if export is not None:
-        return _export(export, replay)
+        return _export(export, replay, as_json)
     if scenario is not None and lesson is not None:
         raise BadInput("name a scenario or a lesson, not both")
     if scenario is None and (protocol is not None or seed is not None or settings):
@@ -67,16 +69,17 @@ def command(
     run = None
     if scenario is not None:
         run = read_scenario(scenario, protocol, seed, read_settings(settings or []), lake)
-    return _serve(run, lesson, out or PLAYED, port, browser)
+    return _serve(run, lesson, out or PLAYED, port, browser, as_json)
 
 
-def _serve(run: Run | None, lesson: str | None, out: Path, port: int, browser: bool) -> int:
+def _serve(run: Run | None, lesson: str | None, out: Path, port: int, browser: bool, as_json: bool) -> int:
     """Serve the page until Ctrl-C."""
     from precede.play.game import Game
     from precede.play.server import Server
 
     server = Server(Game(run, out, lesson), port)
-    print(f"Open {server.url}\nEnd with Ctrl-C. Worlds are saved below {out}/.", flush=True)
+    opened = f"Open {server.url}\nEnd with Ctrl-C. Worlds are saved below {out}/."
+    print(json.dumps({"url": server.url, "out": str(out)}) if as_json else opened, flush=True)
     if browser:
         import webbrowser
 
@@ -90,7 +93,7 @@ def _serve(run: Run | None, lesson: str | None, out: Path, port: int, browser: b
     return 0
 
 
-def _replay(folder: Path, again: Path) -> int:
+def _replay(folder: Path, again: Path, as_json: bool) -> int:
     """Carry out a saved world again; return 1 if a log has other bytes than the saved one."""
     from precede.cli.progress import working
     from precede.play.saving import judged, load, replay
@@ -99,6 +102,14 @@ def _replay(folder: Path, again: Path) -> int:
     with working(f"playing {len(record.inputs)} inputs again"):
         same = replay(folder, again)
         verdicts = judged(run, again)
+    if as_json:
+        sides = {
+            name: {"same_bytes": same[name], "order": verdict.order, "verdict": verdict.verdict}
+            | {"violations": verdict.violations, "folder": str(again / name)}
+            for name, verdict in verdicts.items()
+        }
+        print(json.dumps(sides, indent=2))
+        return 1 if False in same.values() else 0
     words = {True: "the same bytes", False: "OTHER BYTES", None: "no saved log to compare with"}
     for name, verdict in verdicts.items():
         print(f"{name:<9}  {words[same[name]]}; {verdict.order} order: {verdict.verdict}")
@@ -106,12 +117,15 @@ def _replay(folder: Path, again: Path) -> int:
     return 1 if False in same.values() else 0
 
 
-def _export(folder: Path, saved: Path | None) -> int:
+def _export(folder: Path, saved: Path | None, as_json: bool) -> int:
     """Write the page of recorded worlds: every lesson, and a saved world if one is named."""
     from precede.cli.progress import working
     from precede.play.export import write_export
 
     with working("recording worlds"):
         names = write_export(folder, saved)
+    if as_json:
+        print(json.dumps({"page": str(folder / "index.html"), "worlds": names}))
+        return 0
     print(f"{len(names)} recorded worlds. Open {folder}/index.html")
     return 0
