@@ -183,6 +183,7 @@ def _without_await(make: Callable[_P, Group]) -> Callable[_P, BlockingGroup]:
         """
         return BlockingGroup(lambda: make(*given, **named))
 
+    open_group.__qualname__ = "open_group"
     open_group.__signature__ = signature(make).replace(return_annotation="BlockingGroup")  # type: ignore[attr-defined]
     return open_group
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import precede
+from benchmarks.slow_reader import measure
 from precede.core.messages import Message
 from precede.runtime.deliveries import (
     MOST_BYTES_IN_MEMORY,
@@ -194,3 +195,12 @@ def test_a_backlog_is_a_number_of_bytes() -> None:
     for wrong in (0, -1, "64MB", 1.5):
         with pytest.raises(precede.BadInput, match="backlog"):
             precede.join("g", "ana", key=None, backlog=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.long
+def test_a_reader_that_stops_for_a_minute_gets_everything_later() -> None:
+    """The whole of it takes ten minutes: `python -m benchmarks.slow_reader`."""
+    result = asyncio.run(measure(seconds=60.0, rate=100.0, stored=True))
+    for reader in ("slow", "other"):
+        assert (result[f"{reader}_taken"], result[f"{reader}_in_order"]) == (6_000, True), result
+    assert result["ratio_memory"] < 1.5, result

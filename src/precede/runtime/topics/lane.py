@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from precede.core.effects import Medium
+from precede.core.errors import StoreFailed
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration
 from precede.core.messages import Message
@@ -61,6 +62,7 @@ class Lane:
         self._unread = dict.fromkeys(self._places.places, 0)
         self._last = 0
         self._acknowledged = 0
+        self._is_running = False
         self._taken_since = 0
         self._undelivered: dict[MessageId, str] = {}
         driver.on_deliver = self._on_deliver
@@ -70,12 +72,16 @@ class Lane:
     # -- running -----------------------------------------------------------------------------------------
 
     def start(self, neighbours: list[tuple[NodeId, Medium]]) -> None:
+        self._places.flush()
         self.driver.start()
+        self._is_running = True
         for peer, over in neighbours:
             self.driver.link_up(peer, over)
 
     def stop(self) -> None:
         """Stop in good order: everything is committed. Then `close_store` closes the store."""
+        self._is_running = False
+        self._places.flush()
         self._advance()
         self.driver.stop()
 
@@ -84,6 +90,7 @@ class Lane:
         self._places.close()
 
     def crash(self) -> None:
+        self._is_running = False
         self.driver.crash()
         self._places.close()
 
@@ -106,8 +113,20 @@ class Lane:
         waiting = self._unopened.take(name)
         self._places.open(name, waiting[0].place - 1 if waiting else self._last)
         self._latest[name] = waiting[-1].place if waiting else 0
+        self._flush_soon()
         for kept in waiting:
             reader.deliver(kept, None)
+
+    def _flush_soon(self) -> None:
+        """Make the topics that are opened in this turn durable together: a flush takes milliseconds."""
+        if self._is_running:
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        try:
+            self._places.flush()
+        except StoreFailed as error:
+            self.driver.fail(error)
 
     def close(self, name: str) -> None:
         """End a topic at this member. Its messages are carried for others, as those of an unopened topic."""
@@ -116,6 +135,7 @@ class Lane:
 
     def _forget(self, name: str) -> None:
         self._places.forget(name)
+        self._flush_soon()
         self._latest.pop(name, None)
         self._unread.pop(name, None)
         self._advance()

@@ -34,6 +34,7 @@ class TopicPlaces:
         self.places: dict[str, int] = {}
         self._rows: dict[str, int] = {}
         self._free: list[int] = []
+        self.must_flush = False
         self._file: int | None = None
         if not isinstance(store, Store):
             return
@@ -68,7 +69,8 @@ class TopicPlaces:
         row = self._free.pop() if self._free else len(self._rows)
         self._rows[name] = row
         self.places[name] = place
-        self._write(_ROW.pack(place, name.encode()), row, durable=True)
+        self._write(_ROW.pack(place, name.encode()), row)
+        self.must_flush = True
 
     def take(self, name: str, place: int) -> None:
         """Note that the messages of a topic up to a place are taken."""
@@ -79,15 +81,23 @@ class TopicPlaces:
         if self.places.pop(name, None) is not None:
             row = self._rows.pop(name)
             self._free.append(row)
-            self._write(_ROW.pack(0, b""), row, durable=True)
+            self._write(_ROW.pack(0, b""), row)
+            self.must_flush = True
 
-    def _write(self, data: bytes, row: int, *, durable: bool = False) -> None:
+    def flush(self) -> None:
+        """Make opened and forgotten topics durable, all that there are since the last time."""
+        if self.must_flush and self._file is not None:
+            try:
+                os.fsync(self._file)
+            except OSError as error:
+                raise StoreFailed(f"{self.path}: {error}") from error
+        self.must_flush = False
+
+    def _write(self, data: bytes, row: int) -> None:
         if self._file is None:
             return
         try:
             os.pwrite(self._file, data, _MARK.size + row * _ROW.size)
-            if durable:
-                os.fsync(self._file)
         except OSError as error:
             raise StoreFailed(f"{self.path}: {error}") from error
 

@@ -77,7 +77,7 @@ class Topics:
         if order == "delta" and duration is None:
             raise BadInput(f"topic {name!r}: order 'delta' needs a lifetime")
         if order not in ("delta", "none") and duration is not None:
-            raise BadInput(f"topic {name!r}: order {order!r} has no lifetime")
+            raise BadInput(f"topic {name!r}: order {order!r} has no lifetime ('delta' is causal with one)")
         known = self._open.get(name)
         if known is not None and not known.is_closed:
             if known.order != order:
