@@ -20,8 +20,11 @@ from precede.core.messages import Message
 from precede.core.node import Context, round_trip
 from precede.protocols import registry
 from precede.protocols.layered import node as layered
+from precede.runtime.codec import Codec
 from precede.runtime.links.authorship import public_of
+from precede.runtime.store import Store
 from precede.runtime.transfer import packets
+from precede.runtime.transfer.giver import Giver
 from precede.runtime.transfer.packets import (
     HistoryAsk,
     HistoryPart,
@@ -60,7 +63,8 @@ class App:
 
 
 def causal_node(node: int) -> Any:
-    context: Context[Any] = Context(node, (0, 1), {"durable": True}, Random(1), 0)
+    options = {"durable": True, "dissemination": "gossip"}
+    context: Context[Any] = Context(node, (0, 1), options, Random(1), 0)
     return registry.make("causal_barrier", "node", context)
 
 
@@ -283,6 +287,35 @@ class Checks:
         return self.fits
 
 
+def test_a_member_that_has_no_more_than_the_asker_says_so_at_once(tmp_path: Path) -> None:
+    """And one that has more reads its history in pages, from the place that is asked for."""
+    store = Store(tmp_path / "a.db", synchronous=False, retention=precede.Retention())
+    ana = causal_node(0)
+    for _ in range(1_000):
+        envelope, _ = ana.ordering.stamp(bytes(50), 0, None, None)
+        store.deliver(envelope.message, 1, envelope)
+    sent: list[Any] = []
+    codec = Codec(*registry.wire_types(registry.find("causal_barrier"), ana, "gossip"))
+    giver = Giver(
+        ana, store.history, codec.encode, lambda packet, to: sent.append(packet), None, lambda offer: b""
+    )
+    giver.asked_for_history(HistoryAsk(0, ((0, 0, 1_000),)), 1)
+    assert sent == [HistoryPart(0, 0, False, True, ())]
+    sent.clear()
+    tops, got = ((0, 0, 100),), []
+    while not sent or not sent[-1].ends:
+        after = sent[-1].last if sent else 0
+        giver.asked_for_history(HistoryAsk(after, tops), 1)
+    for part in sent:
+        assert len(encode(part)) < 20_000
+        got += [
+            message.message.id.number for packet in part.packets for message in codec.decode(packet).envelopes
+        ]
+    assert got == list(range(101, 1_001))
+    assert [part.after for part in sent[1:]] == [part.last for part in sent[:-1]]
+    store.close()
+
+
 def test_an_offer_counts_only_if_it_was_asked_for_trusted_signed_and_fits() -> None:
     checks, refused, sent = Checks(), [], []
     wants = SnapshotWants(Spool(None), checks, lambda packet, to: sent.append((packet, to)), refused.append)
@@ -393,11 +426,20 @@ def test_what_join_refuses() -> None:
             precede.join("picnic", "ben", key=None, **setting)  # type: ignore[arg-type]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("order", ["total", "causal"])
-def test_a_member_that_was_away_catches_up_over_loss_though_it_is_killed_twice(order: str) -> None:
-    os.environ["PYTHONPATH"] = os.pathsep.join(["src", os.environ.get("PYTHONPATH", "")])
-    result = run(order, 3_000, 0.2, 400_000, 240.0)
+@pytest.mark.parametrize(
+    ("order", "messages"),
+    [
+        ("causal", 300),
+        pytest.param("causal", 3_000, marks=pytest.mark.long),
+        pytest.param("total", 3_000, marks=pytest.mark.long),
+    ],
+)
+def test_a_member_that_was_away_catches_up_over_loss_though_it_is_killed_twice(
+    order: str, messages: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = str(Path(precede.__file__).parents[1])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([source, os.environ.get("PYTHONPATH", "")]))
+    result = run(order, messages, 0.2, 400_000, 240.0)
     assert result["same_state"]
     assert result["restored_from_snapshot"] == (order == "total")
     assert result["peak_rss_mb"] < result["others_rss_mb"] + 50

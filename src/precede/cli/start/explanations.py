@@ -300,6 +300,14 @@ WARNINGS: Final = (
         "Give the member a store: then nothing is dropped. Or set a larger `backlog=` in `join` "
         "(docs/guides/topics-and-presence.md).",
     ),
+    Explanation(
+        "E070",
+        "no member gives a snapshot",
+        r"no_snapshot",
+        "Messages are missing, and the neighbours have no `on_snapshot`, lag behind themselves, or are not in "
+        "`snapshot_from`.",
+        "Set `on_snapshot` and `on_restore` at every member (docs/guides/history.md).",
+    ),
 )
 
 TABLE: Final = {entry.code: entry for entry in (*GENERAL, *FAMILIES, *REASONS, *WARNINGS)}

@@ -13,6 +13,7 @@ from precede.runtime.history.reading import History
 from precede.runtime.links.neighbours import Links
 from precede.runtime.membership import Membership
 from precede.runtime.names import MemberNames
+from precede.runtime.notices import Notices
 from precede.runtime.settings import MemberSettings
 from precede.runtime.transfer.transfer import Transfer
 
@@ -28,6 +29,7 @@ class HistoryFace:
     _settings: MemberSettings
     _membership: Membership
     _links: Links
+    _notices: Notices
     group: str
 
     def history(
@@ -55,7 +57,7 @@ class HistoryFace:
     def _new_transfer(self) -> Transfer:
         return Transfer(
             *(self.group, self._settings, self._names, self._state, self._driver, self._deliveries),
-            *(self._membership.authors, self._links),
+            *(self._membership.authors, self._links, self._notices),
         )
 
     def _kept(self) -> KeptMessages:

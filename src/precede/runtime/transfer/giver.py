@@ -40,7 +40,7 @@ MOST_SNAPSHOTS: Final = 2
 MOST_ROWS_PER_SECOND: Final = 200_000
 _PART_BYTES: Final = 8_000
 _PACKET_BYTES: Final = 4_000
-_PAGE: Final = 256
+_PAGE: Final = 64
 _MOST_SCANNED: Final = 4_096
 _REUSED_S: Final = 10.0
 _KEPT_S: Final = 600.0
@@ -89,10 +89,14 @@ class Giver:
 
     def asked_for_history(self, ask: HistoryAsk, peer: NodeId) -> None:
         """Send the next parts of the history: only messages that the peer has not delivered."""
-        if self._node.delivered_tops() is None:
+        own = self._node.delivered_tops()
+        if own is None:
             return
         tops = {(source, incarnation): number for source, incarnation, number in ask.tops}
         place = ask.after
+        if all(number <= tops.get((source, incarnation), 0) for source, incarnation, number in own):
+            self._send(HistoryPart(place, place, False, True, ()), peer)  # the peer has all that is here
+            return
         for left in range(PARTS_TOGETHER - 1, -1, -1):
             last, ends, packets = self._part(place, tops)
             more = left > 0 and not ends
@@ -108,7 +112,9 @@ class Giver:
         size = total = scanned = 0
         place, ends = after, False
         while scanned < _MOST_SCANNED and total + size < _PART_BYTES and len(packets) < MOST_PART_PACKETS - 1:
-            page = self._history().read(place, _PAGE) if self._may_scan() else []
+            if not self._may_scan():
+                break
+            page = self._history().read(place, _PAGE)
             for kept in page:
                 scanned += 1
                 place = kept.place

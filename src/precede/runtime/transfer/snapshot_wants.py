@@ -41,6 +41,8 @@ class SnapshotWants:
         self._heard_at = time.monotonic()
         self._tried: dict[NodeId, None] = {}
         self._pause_until = 0.0
+        self.in_vain = 0
+        """How often a neighbour was asked since the last offer."""
 
     def step(self, lacks: bool, neighbours: Sequence[NodeId]) -> None:
         """Go on with a transfer, or begin one if messages are missing. Call it at intervals."""
@@ -76,6 +78,7 @@ class SnapshotWants:
         if fresh:
             self._asked, self._asked_at = fresh[0], now
             self._tried[fresh[0]] = None
+            self.in_vain += 1
             self._send(SnapshotAsk(0), fresh[0])
 
     def _fetch(self, source: Source) -> None:
@@ -87,6 +90,7 @@ class SnapshotWants:
         if sender != self._asked or self.spool.source is not None:
             return
         self._asked = None
+        self.in_vain = 0
         if not self._checks.is_signed(sender, offer):
             self._refused("snapshot_forged")
         elif not self._checks.can_adopt(offer.cut):

@@ -19,6 +19,7 @@ from precede.runtime.driver import Driver
 from precede.runtime.links.authorship import Authors
 from precede.runtime.links.neighbours import Links
 from precede.runtime.names import MemberNames
+from precede.runtime.notices import Notices
 from precede.runtime.settings import MemberSettings
 from precede.runtime.transfer.giver import Giver
 from precede.runtime.transfer.history_wants import HistoryWants
@@ -39,6 +40,8 @@ from precede.runtime.transfer.snapshot_wants import SnapshotWants
 from precede.runtime.transfer.spool import Spool
 
 _STEP_S: Final = 0.25
+_MANY: Final = 12
+"""After so many questions without an answer the application learns that it gets no snapshot: about a minute."""
 _ADOPTED: Final = "adopted snapshot"
 _log: Final = logging.getLogger("precede")
 
@@ -56,6 +59,7 @@ class Transfer:
         deliveries: Deliveries,
         authors: Authors | None,
         links: Links,
+        notices: Notices,
     ) -> None:
         self._group = group
         self._names = names
@@ -64,6 +68,7 @@ class Transfer:
         self._deliveries = deliveries
         self._authors = authors
         self._links = links
+        self._notices = notices
         self._on_restore = settings.on_restore
         self._clock = settings.clock
         self._trusted = None if settings.snapshot_from is None else [*settings.snapshot_from]
@@ -105,13 +110,21 @@ class Transfer:
     async def _run(self) -> None:
         while self._state.failure is None:
             await asyncio.sleep(_STEP_S)
-            self._step()
+            try:
+                self._step()
+            except StoreFailed:
+                return  # the driver has reported it
+            except OSError as error:
+                self._driver.fail(StoreFailed(f"the file of a snapshot: {error}"))
 
     def _step(self) -> None:
         driver = self._driver
         lacks = driver.node.lacks_state(self._clock())
         if self._snapshots is not None:
             self._snapshots.step(lacks, self._links.neighbours())
+            if self._snapshots.in_vain >= _MANY:
+                text = "messages are missing, and no neighbour that is trusted gives a snapshot"
+                self._notices.give("no_snapshot", text)
         elif driver.node.delivered_tops() is not None:
             self._history.step(lacks, self._links.neighbours())
         self._giver.forget_old()
