@@ -109,7 +109,7 @@ def _write_paper(pages: Pages, lake: Lake, paper: str, claims: list[Row], papers
         lead=f"All {len(claims)} claims. The tolerance of each was set before the runs. "
         "Claims that this lake has not measured show the results that the package brings.",
         sections=[
-            Section(tables=[html(table)], command=f"precede reproduce {paper}"),
+            Section(tables=[html(table)], command=f"precede reproduce {paper} --scale quick"),
             *([Section("Our reading, and errors in the paper", prose)] if prose else []),
         ],
     )
@@ -174,7 +174,7 @@ def _write_exhibit(pages: Pages, paper: str, exhibit: str, claims: list[Row], cu
             Section(
                 "Claims",
                 tables=[html(Table(title, columns, rows))],
-                command=f"precede reproduce {paper}/{exhibit}",
+                command=f"precede reproduce {paper}/{exhibit} --scale quick",
             ),
         ],
     )
