@@ -152,9 +152,11 @@ def stored_reproduction(request: Request, results: Results) -> Reproduction:
         and one.scale == _scale_of(results, [one.experiment])
     ]
     if not points:
+        exhibits = {claim.exhibit for claim in request.all_claims().claim}
+        known = sorted(exhibits | {one.experiment for one in results.points})
         raise BadInput(
-            f"no stored results of {request.name.removesuffix(f'-{STORED}')}: "
-            f"measure them with precede reproduce {request.key}/{request.exhibit} --scale quick"
+            f"no stored results of {request.key}/{request.exhibit} (there are: {', '.join(known)}); "
+            f"an experiment is measured with precede reproduce {request.key}/NAME --scale quick --store"
         )
     return Reproduction(
         request=request,
