@@ -94,6 +94,7 @@ def _show_stored(requests: list[Request], out: Path | None, pages: Path | None, 
     """Judge stored results, print them, and write tables, figures and pages where asked."""
     from precede.cli.evidence.exhibits import write_exhibits
     from precede.cli.evidence.paper_text import write_page
+    from precede.reproduction.claims import experiments_of
     from precede.reproduction.request import REASONS
     from precede.reproduction.results import read_results, stored_reproduction
 
@@ -113,7 +114,10 @@ def _show_stored(requests: list[Request], out: Path | None, pages: Path | None, 
         if out is not None:
             write_exhibits(result, out / request.name)
         if pages is not None:
-            evidence = stored_reproduction(structs.replace(request, exhibit=REASONS), results)
+            of_reasons = structs.replace(request, exhibit=REASONS)
+            named = experiments_of(of_reasons.claims().claim)
+            is_stored = any(point.experiment in named for point in results.points)
+            evidence = stored_reproduction(of_reasons, results) if is_stored else None
             write_page(result, evidence, results, pages / f"{request.key}.md")
     if as_json:
         print(json.dumps([as_plain(result) for result in shown], indent=2))
