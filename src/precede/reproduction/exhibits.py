@@ -103,7 +103,9 @@ def count_statuses(comparisons: Sequence[Comparison]) -> dict[str, int]:
 
 def count_automatic(comparisons: Sequence[Comparison]) -> tuple[int, int]:
     """Return how many automatic identities hold, and how many there are; they are counted apart."""
-    automatic = [one for one in comparisons if one.claim.automatic and one.status != "paper scale only"]
+    automatic = [
+        one for one in comparisons if one.claim.automatic and one.status not in ("paper scale only", "withheld")
+    ]
     return sum(one.status == "reproduced" for one in automatic), len(automatic)
 
 
