@@ -107,4 +107,4 @@ release:
 
 clean:
 	find src -name '*.so' -delete
-	rm -rf $(VENV) $(AUDIT) .venv-release build dist out lake demo-out
+	rm -rf $(VENV) $(AUDIT) .venv-release build dist out lake demo-out javascript/node_modules
