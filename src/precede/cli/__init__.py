@@ -75,6 +75,7 @@ VERBS: Final[dict[str, Verb]] = {
     "node": Verb(
         "field.node", "a member of a group over sockets: lines in are broadcast, lines out are delivered"
     ),
+    "top": Verb("field.top", "a running group, live: who hears whom, what waits and for what, violations"),
     "host": Verb("field.host", "a mobile host over sockets: in the cell of the station it hears"),
     "station": Verb("field.station", "a station over sockets: a radio cell, and wires to its neighbours"),
     "emulate": Verb("field.emulate", "a scenario lived through by real nodes over sockets, compressed in time"),

@@ -7,7 +7,7 @@ data.
 In reading order: one table or figure in every format: `tables`, `axes`, `figures`, `screens`, `units`; the data
 of pages: `packing`, `run_data`, `map_data`, `trace_data`, `shiviz`; `writing` makes pages from templates; one
 kind of page each: `run_pages`, `sweep_pages` with `difference_pages`, `trace_pages`, `paper_pages`,
-`protocol_pages`, `emulation_pages`, `audit_pages`; `site`.
+`protocol_pages`, `emulation_pages`, `audit_pages`; `site`; what runs now: `live`.
 
 May import: measures, lake
 """
