@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-RULES = Path(__file__).parent.parent / "docs" / "monitoring" / "precede.rules.yml"
+RULES = Path(__file__).parent.parent / "docs" / "monitoring" / "alerts.yml"
 NAMES = ("ana", "ben", "cem")
 SCRAPE_S = 1
 PATIENCE_S = 60
@@ -68,12 +68,12 @@ def node(name: str, at: int, peers: list[int], metrics: int, folder: Path, keys:
 
 def configure(folder: Path, targets: list[int]) -> Path:
     """Write the configuration of Prometheus: our rules, and every member and the follower as targets."""
-    shutil.copy(RULES, folder / "precede.rules.yml")
+    shutil.copy(RULES, folder / "alerts.yml")
     addresses = ", ".join(f"'127.0.0.1:{port}'" for port in targets)
     path = folder / "prometheus.yml"
     path.write_text(
         f"global: {{scrape_interval: {SCRAPE_S}s, evaluation_interval: {SCRAPE_S}s}}\n"
-        "rule_files: [precede.rules.yml]\n"
+        "rule_files: [alerts.yml]\n"
         f"scrape_configs: [{{job_name: precede, static_configs: [{{targets: [{addresses}]}}]}}]\n",
         encoding="utf-8",
     )

@@ -18,11 +18,11 @@ from precede.witness.live.folder import FolderFollower
 from tests.runtime.observe.members import ask, endpoint, pair
 
 FOLDER = Path(__file__).parents[3] / "docs" / "monitoring"
-RULES = FOLDER / "precede.rules.yml"
+RULES = FOLDER / "alerts.yml"
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's prometheus")
 
 CASES = """
-rule_files: [precede.rules.yml]
+rule_files: [alerts.yml]
 evaluation_interval: 10s
 tests:
   - interval: 10s
