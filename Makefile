@@ -99,7 +99,7 @@ wheels:
 	$(PYTHON) -m releasing build
 
 # The same twice, compared byte by byte; checks for the index and the list of parts; every file tried in a clean
-# environment, with the table of docs/guides/install.md. Needs the network, and ten minutes of CPU a version.
+# environment, with the table of docs/guides/install.md. Needs the network, and five minutes of CPU a version.
 release:
 	$(PYTHON) -m releasing build --twice
 	$(PYTHON) -m releasing check

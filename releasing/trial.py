@@ -7,9 +7,11 @@ compiler, and the compiled wheel by `uv` and `pipx`. The result is a table: mega
 import json
 import os
 import resource
+import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -146,6 +148,7 @@ def try_file(version: str, file: Path, by: Install) -> Row:
         use("new", "scenario")
         use("simulate", "my_scenario.toml", "--out", "mine")
         use("explain", "E011")
+        _expect("<html" in use.page("play", "--no-browser"), f"{file.name}: play serves no page")
         with _cpu() as simulate_cpu:
             use(*_TRACE)
         with _cpu() as verify_cpu:
@@ -167,6 +170,19 @@ class _User:
 
     def __call__(self, *arguments: str) -> str:
         return run([self.command, *arguments], self.folder, _clean())
+
+    def page(self, *arguments: str) -> str:
+        """Start a server, and return the page at the address that it prints first: `Open ADDRESS`."""
+        line = [str(self.command), *arguments]
+        with subprocess.Popen(line, cwd=self.folder, env=_clean(), stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                address = server.stdout.readline().removeprefix("Open ").strip()
+                _expect(address.startswith("http://127.0.0.1"), f"{line}: printed no address: {address!r}")
+                with urllib.request.urlopen(address, timeout=60) as page:
+                    return str(page.read(), "utf-8")
+            finally:
+                server.terminate()
 
 
 def _clean() -> dict[str, str]:
