@@ -44,6 +44,7 @@ def test_a_line_has_counts_rate_and_time_left() -> None:
     line(100, 1100)  # finished before: they say nothing about the rate
     line(300, 1100)
     assert text_after(10, line) == "sweep buses: 300 of 1,100 runs, 20/s, 0:40 left (0:10)"
+    assert line.text(line._began + 10, 53) == "sweep bus…: 300 of 1,100 runs, 20/s, 0:40 left (0:10)"
     without_total = progress.Line("reading feed.zip", "rows")
     without_total(0)
     without_total(5_000)

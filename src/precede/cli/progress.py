@@ -47,20 +47,29 @@ class Line:
         self(sample(), total)
         self._sample = sample
 
-    def text(self, now: float) -> str:
-        """Return the line: counts, rate and time left as far as they are known, and the time that passed."""
+    def text(self, now: float, width: int = 1000) -> str:
+        """Return the line: counts, rate and time left as far as they are known, and the time that passed.
+
+        If it does not fit into the width, the label is shortened.
+        """
+        rest = self._rest(now)
+        room = max(width - len(rest), 10)
+        label = self.label if len(self.label) <= room else f"{self.label[: room - 1]}…"
+        return f"{label}{rest}"[:width]
+
+    def _rest(self, now: float) -> str:
         if self._sample is not None:
             self._done = self._sample()
         passed = now - self._began
         if self._first is None:
-            return f"{self.label} ({clock(passed)})"
+            return f" ({clock(passed)})"
         rate = (self._done - self._first) / passed if passed > 0 else 0.0
         of, left = "", ""
         if self._total is not None:
             of = f" of {self._total:,}"
             left = f", {clock(max(self._total - self._done, 0) / rate)} left" if rate > 0 else ""
         speed = f", {rate:,.0f}/s" if rate >= 10 else f", {rate:.1f}/s" if rate > 0 else ""
-        return f"{self.label}: {self._done:,}{of} {self._units}{speed}{left} ({clock(passed)})"
+        return f": {self._done:,}{of} {self._units}{speed}{left} ({clock(passed)})"
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -85,8 +94,8 @@ class Line:
         pause = _FIRST_S
         while not self._ended.wait(pause):
             with self._lock:
-                columns = shutil.get_terminal_size().columns
-                self._write(f"{_CLEAR}{self.text(time.monotonic())[: columns - 1]}")
+                width = shutil.get_terminal_size().columns - 1
+                self._write(f"{_CLEAR}{self.text(time.monotonic(), width)}")
                 self._is_written = True
             pause = _EVERY_S
         self._clear()
