@@ -12,7 +12,9 @@ from tests.docs.reader import Reader, blocks, missing_line, runnable, words_of
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FOLLOWED = [
-    page for folder in ("tutorials", "how-to") for page in sorted((ROOT / "docs" / folder).glob("*.md"))
+    page
+    for folder in ("tutorials", "how-to", "gallery")
+    for page in sorted((ROOT / "docs" / folder).glob("*.md"))
 ]
 
 

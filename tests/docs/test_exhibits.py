@@ -32,9 +32,11 @@ DEFINED = {
     ),
 }
 """Tables of what the program is, with no measured number: sizes of fields, exit codes, limits, defaults."""
+GALLERY = runpy.run_path(str(ROOT / "docs" / "gallery" / "draw.py"))
 MAKERS = {
     **dict.fromkeys(("from-scans.svg", "lifetimes.svg"), "precede export"),
     "chat-phone.png": "tests/javascript/test_chromium.py",
+    **dict.fromkeys((f"{name}.svg" for name in GALLERY["scenarios"]()), "docs/gallery/draw.py"),
     "tables.svg": "docs/reference/draw_tables.py",
     "repro-timestamp.svg": "precede repro",
     "rules-of-apps.svg": "examples.same_screens",
@@ -93,6 +95,18 @@ def test_drawings_are_what_the_command_draws() -> None:
     assert {path.stem for path in (ROOT / "docs" / "pictures").glob("*.svg")} == set(drawn)
     for name, drawing in drawn.items():
         assert (ROOT / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8") == drawing.svg(), name
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(name, marks=[] if name == "random-waypoint" else [pytest.mark.long])
+        for name in GALLERY["scenarios"]()
+    ],
+)
+def test_a_world_of_the_gallery_is_what_the_command_draws(world: str) -> None:
+    drawn = GALLERY["svg"](world, GALLERY["scenarios"]()[world])
+    assert (ROOT / "docs" / "gallery" / f"{world}.svg").read_text(encoding="utf-8") == drawn
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
