@@ -65,6 +65,7 @@ def test_a_saved_world_is_replayed_and_compared(tmp_path: Path, capsys: pytest.C
         (["--seed", "3"], r"name one, such as small-office \[E023\]"),
         (["small-offce"], r"did you mean 'small-office'\?\).* \[E013\]"),
         (["small-office", "--port", "70000"], r"port 70000: .*\[E023\]"),
+        (["a-story.txt"], r"a-story.txt: a scenario text is played by precede simulate.* \[E023\]"),
         (["pedestrians"], r"nodes; play shows at most 500 \[E023\]"),
         (["small-office", "--replay", "x"], r"name no scenario and no lesson \[E023\]"),
     ],

@@ -204,6 +204,7 @@ def test_the_static_page_replays_a_lesson_without_a_server(table: Table, tmp_pat
     page.wait_for_function("() => window.precedeGame && precedeGame.frame")
     assert page.locator("h1").text_content() == "Causal: no answer before its question"
     assert not page.locator("#do-say").is_visible()
+    assert "This is a recording" in str(page.locator("#lesson").text_content())
     speed(page, 10)
     page.click("#run")
     page.wait_for_function("() => precedeGame.ended && precedeGame.shown >= precedeGame.known")

@@ -52,7 +52,7 @@ def command(
       precede play --replay played/vector_clock-1
       precede play --export site/play
     """
-    from precede.cli.runs.simulate import read_settings
+    from precede.cli.runs.simulate import is_of_the_one, read_settings
     from precede.core.errors import BadInput
     from precede.experiments.scenario import read_scenario
 
@@ -66,6 +66,8 @@ def command(
         raise BadInput("name a scenario or a lesson, not both")
     if scenario is None and (protocol is not None or seed is not None or settings):
         raise BadInput("--protocol, --seed and --set change a scenario: name one, such as small-office")
+    if scenario is not None and scenario.endswith(".txt") and not is_of_the_one(Path(scenario)):
+        raise BadInput(f"{scenario}: a scenario text is played by precede simulate; play takes a TOML file")
     run = None
     if scenario is not None:
         run = read_scenario(scenario, protocol, seed, read_settings(settings or []), lake)

@@ -42,7 +42,7 @@ def command(
       precede simulate scenarios/answer-before-question.txt
       precede simulate default_settings.txt                              (settings of The ONE)
     """
-    if scenario.endswith(".txt") and not _is_of_the_one(Path(scenario)):
+    if scenario.endswith(".txt") and not is_of_the_one(Path(scenario)):
         return _play(Path(scenario), protocol, rewrite)
     from precede.cli.progress import working
     from precede.core.errors import BadInput
@@ -81,7 +81,8 @@ def follow_world(progress: Line, world: World, end: Instant) -> None:
     progress.follow(lambda: world.now // SECOND, end // SECOND)
 
 
-def _is_of_the_one(path: Path) -> bool:
+def is_of_the_one(path: Path) -> bool:
+    """Return whether a file has settings of The ONE."""
     from precede.experiments.one_settings import is_one_settings
 
     return path.is_file() and is_one_settings(path.read_text(encoding="utf-8", errors="replace"))

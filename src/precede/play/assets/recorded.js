@@ -44,3 +44,5 @@ class RecordedWorld {
 }
 
 document.body.classList.add("recorded");
+document.querySelector("#lesson strong").textContent = "This is a recording: press Play. In precede play you do it yourself:";
+document.querySelector("#do legend").textContent = "A recording";
