@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import precede
 from precede import SignedRoster
 from precede.core.errors import StoreFailed
 from precede.runtime.links.authorship import public_of
@@ -119,3 +122,30 @@ def test_a_store_drops_messages_that_no_topic_here_waits_for(tmp_path: Path) -> 
             assert len(lane.driver.unacknowledged(0, 1_000)) < 300
 
     asyncio.run(run())
+
+
+SPEAKER = """
+import sys, precede
+with precede.open_group("house", "ana", key=None, store=sys.argv[1]) as group:
+    topic = group.topic("garden")
+    for number in range(10_000):
+        topic.broadcast(b"%d" % number)
+        if number % 3 == 0:
+            next(topic.messages())
+        print(number, flush=True)
+"""
+
+
+def test_a_topic_of_a_killed_member_continues(tmp_path: Path) -> None:
+    store = tmp_path / "ana.db"
+    with subprocess.Popen([sys.executable, "-c", SPEAKER, store], stdout=subprocess.PIPE, text=True) as speaker:
+        assert speaker.stdout is not None
+        said = 0
+        while said < 50:
+            said = int(speaker.stdout.readline())
+        speaker.kill()
+    with precede.open_group("house", "ana", key=None, store=store) as ana:
+        numbers = [int(message.payload) for message in ana.topic("garden").messages(timeout=1.0)]
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+    assert numbers[0] <= said // 3 + 1  # nothing is lost that was not taken
+    assert numbers[-1] >= said  # nothing is lost that was broadcast
