@@ -16,6 +16,7 @@ NOT_ONE = (
     "members",
     "family",
     "contact_worlds",
+    "catch_up",  # takes minutes, and a machine that does nothing else
     "cluster_sweep",  # needs compiled modules, and minutes of both cores
     "processes",
     "precede_member",

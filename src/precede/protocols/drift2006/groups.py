@@ -116,6 +116,7 @@ class Groups:
         """Begin in a group with this view and these sources. One write persists all of it."""
         state = self._state
         state.group = group
+        self.lacks_state = False
         if state.durable:
             effects.append(Persist("group", (group, record, sources)))
         self._views.begin(record, now)

@@ -59,7 +59,6 @@ class TransferableNode(Node):
         """Go on from a cut that `can_adopt` has accepted: the application has the state there."""
         checkpoint = msgspec.msgpack.decode(cut, type=CheckpointPacket)
         effects: list[Effect] = []
-        self.groups.lacks_state = False
         if self.state.group == NO_GROUP:
             self.groups.enter_at(checkpoint, now, effects)
         else:
