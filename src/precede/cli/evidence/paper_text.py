@@ -69,13 +69,15 @@ def _counts(result: Reproduction) -> Iterator[str]:
         scales = "/".join(dict.fromkeys(one.scale for one in comparisons))
         cost = sum(spent.get(name, 0.0) for name in sorted(experiments_of([one.claim for one in comparisons])))
         named = (
-            f"`precede reproduce {result.request.key}/{exhibit}`",
+            exhibit,
             len(counted),
             *(counts.get(s) for s in STATUSES),
         )
         rows.append([*named, scales, round(cost)])
     header = ("exhibit", "claims", *STATUSES, "scale", "CPU s")
     yield markdown(Table("Claims by exhibit", header, rows)).rstrip("\n")
+    yield ""
+    yield f"One of them: `precede reproduce {result.request.key}/EXHIBIT`. CPU seconds are those of its runs."
     held, automatic = count_automatic(result.comparisons)
     if automatic:
         yield ""
