@@ -14,6 +14,7 @@ NOT_ONE = (
     "__main__",
     "measuring",
     "members",
+    "metrics_soak",  # needs Debian's prometheus
     "family",
     "contact_worlds",
     "catch_up",  # takes minutes, and a machine that does nothing else

@@ -121,6 +121,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
         self._watch = Watch(
             group, settings, self._driver, self._all_links, self._names, self._deliveries, self._notices
         )
+        self._watch.readings.lanes = self._topics.lanes
         self._crashed = False
 
     def _make_driver(self, make_node: Callable[[NodeId, int], Node], codec: Codec) -> Driver:
@@ -305,7 +306,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
             "peaks": dict(self._driver.peaks.largest),
             "waiting": len(self.waiting()),
             "untaken": len(self._deliveries),
-            "dropped": dict(self._watch.readings.refused() + self._topics.dropped()),
+            "dropped": dict(self._watch.readings.refused()),
             "warnings": self._notices.listed(),
             "evidence": [*self._membership.evidence(), *self._topics.evidence()],
             "metrics": self._watch.address,

@@ -79,6 +79,21 @@ def test_metrics_count_what_a_group_does(tmp_path):
     assert list(status["delivered"].values()) == [5]
 
 
+def test_deliveries_in_topics_are_counted_by_their_order():
+    async def main() -> dict[str, float]:
+        async with pair("ana", "ben") as (ana, ben):
+            garden = ben.topic("garden", order="fifo")
+            await ana.broadcast(b"to all")
+            await ana.topic("garden", order="fifo").broadcast(b"to the gardeners")
+            await anext(aiter(ben))
+            await anext(aiter(garden))
+            return values((await ask(endpoint(ben), "/metrics"))[2])
+
+    counted = asyncio.run(main())
+    assert counted["precede_deliveries_total{order=causal}"] == 1
+    assert counted["precede_deliveries_total{order=fifo}"] == 1
+
+
 def test_a_store_shows_its_size_and_the_room_on_its_disk(tmp_path):
     async def main() -> dict[str, float]:
         settings = {"key": None, "store": tmp_path / "ana.store", "metrics": ("127.0.0.1", 0)}

@@ -6,7 +6,7 @@ listed up to `MOST_NAMED`. Nothing here changes the member, and nothing is compu
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence, Sized
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
@@ -24,6 +24,14 @@ MOST_NAMED: Final = 64
 """How many neighbours are named in metrics, and how many waiting messages in a status."""
 MOST_STREAMS: Final = 1024
 """Of how many streams the last delivered number is remembered: those that were delivered from last."""
+
+
+class OrderLane(Protocol):
+    """What carries the topics of one order: its deliveries, and the driver of its node."""
+
+    order: str
+    deliveries: int
+    driver: Driver
 
 
 class Readings:
@@ -44,6 +52,7 @@ class Readings:
         self.failed = False
         self.links_lost = 0
         self.given_up: Counter[str] = Counter()
+        self.lanes: Callable[[], Sequence[OrderLane]] = lambda: ()
         self._last: OrderedDict[tuple[NodeId, int], int] = OrderedDict()
         self._name = name
         self._settings = settings
@@ -69,14 +78,26 @@ class Readings:
 
     def waiting(self) -> list[Waiting]:
         """Return the messages that wait, the one that waits longest first."""
-        return sorted(self._driver.node.waiting(), key=lambda item: item.since)
+        waiting = [item for driver in self._drivers() for item in driver.node.waiting()]
+        return sorted(waiting, key=lambda item: item.since)
+
+    def _drivers(self) -> list[Driver]:
+        return [self._driver, *(lane.driver for lane in self.lanes())]
+
+    def by_order(self) -> Counter[str]:
+        """Return how many messages were delivered, in the group itself and in topics, by order."""
+        counts = Counter({self.order: self.deliveries})
+        for lane in self.lanes():
+            counts[lane.order] += lane.deliveries
+        return counts
 
     def neighbours(self) -> list[str]:
         return [self._name_of(node) for links in self._links for node in links.neighbours()]
 
     def refused(self) -> Counter[str]:
         """Return how many frames and packets were refused, by cause."""
-        return sum((Counter(links.dropped()) for links in self._links), self._driver.dropped)
+        dropped = [Counter(links.dropped()) for links in self._links]
+        return sum((*dropped, *(driver.dropped for driver in self._drivers())), Counter())
 
     def frames(self) -> Traffic:
         total = Traffic()
@@ -97,7 +118,7 @@ class Readings:
     def _order_families(self) -> list[Family]:
         waiting, neighbours, named = self.waiting(), self.neighbours(), (("order", self.order),)
         return [
-            Family("precede_deliveries_total", "counter", "messages delivered", {named: self.deliveries}),
+            labelled("precede_deliveries_total", "counter", "messages delivered", "order", self.by_order()),
             Family("precede_broadcasts_total", "counter", "own messages sent", {named: self.broadcasts}),
             labelled("precede_given_up_total", "counter", "messages given up", "reason", self.given_up),
             single("precede_waiting", "gauge", "messages received and not delivered yet", len(waiting)),
@@ -118,7 +139,10 @@ class Readings:
         ]
 
     def _traffic_families(self) -> list[Family]:
-        frames, packets = self.frames(), self._driver.packets
+        frames, packets = self.frames(), Traffic()
+        for driver in self._drivers():
+            packets.count += driver.packets.count
+            packets.bytes += driver.packets.bytes
         handshakes: Counter[str] = sum((links.handshakes for links in self._links), Counter())
         return [
             _traffic("precede_frames_total", "frames on the wire", frames.count),
@@ -155,7 +179,7 @@ class Readings:
             "failed": self.failed,
             "neighbours": self.neighbours(),
             "broadcasts": self.broadcasts,
-            "deliveries": self.deliveries,
+            "deliveries": self.by_order().total(),
             "untaken": len(self._untaken),
             "waiting": len(waiting),
             "oldest_wait_s": self._age(waiting),

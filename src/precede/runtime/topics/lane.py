@@ -54,6 +54,7 @@ class Lane:
         self.membership = membership
         self.driver = driver
         self.rolled_back = False
+        self.deliveries = 0
         self._on_foreign = on_foreign
         self._places = TopicPlaces(driver.store)
         self._readers: dict[str, TopicReader] = {}
@@ -171,6 +172,7 @@ class Lane:
 
     def _on_deliver(self, kept: Kept, above: MessageId | None) -> None:
         place, message = kept.place, kept.message
+        self.deliveries += 1
         self._last = place
         self._undelivered.pop(message.id, None)
         named = split_payload(message.payload)

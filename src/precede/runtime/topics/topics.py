@@ -94,6 +94,9 @@ class Topics:
         lane.open(name, topic)
         return topic
 
+    def lanes(self) -> list[Lane]:
+        return list(self._lanes.values())
+
     def dropped(self) -> Counter[str]:
         """Count what the lanes dropped, by reason."""
         return sum((lane.driver.dropped for lane in self._lanes.values()), Counter())
