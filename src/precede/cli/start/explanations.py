@@ -108,7 +108,7 @@ FAMILIES: Final = (
     Explanation(
         "E016",
         "a key, an identity or a roster is wrong",
-        "runtime.links runtime.rosters runtime.names runtime.evidence cli.field.keys",
+        "runtime.links runtime.rosters runtime.names runtime.evidence runtime.guests cli.field.keys",
         "A key file must be private and hold keys as hexadecimal digits; a roster must be signed and new.",
         "`precede keys make FILE` makes one, `chmod 600 FILE` makes it private. docs/security.md "
         "explains rosters.",
