@@ -8,6 +8,7 @@ as the bare source: nearly every stream is a first one, and an int hashes faster
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta
@@ -22,7 +23,8 @@ def stream_of(id: MessageId) -> Stream:
     return (id.source, id.incarnation) if id.incarnation else id.source
 
 
-def id_in(stream: Stream, number: int) -> MessageId:
+def id_in(stream: int | Sequence[int], number: int) -> MessageId:
+    """Return the id of a message of a stream, which may be plain data: a store reads a pair as a list."""
     if isinstance(stream, int):
         return MessageId(stream, 0, number)
     return MessageId(stream[0], stream[1], number)
