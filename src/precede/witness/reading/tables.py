@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from precede.core.errors import BadInput
+from precede.eventlog.python_values import python_values
 from precede.witness.reading.logs import LARGE_ROWS, Columns, Log
 from precede.witness.reading.partitions import Piece
 
@@ -31,7 +32,7 @@ class TableLog(Log):
 
     def read(self, names: Sequence[str]) -> Iterator[Columns]:
         for batch in self.batches(names):
-            yield batch.to_pydict(), batch.num_rows
+            yield _columns(batch)
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield the rows as Arrow record batches with these columns. It can be called several times."""
@@ -82,7 +83,7 @@ class ParquetLog(Log):
 
     def read(self, names: Sequence[str]) -> Iterator[Columns]:
         for batch in self.batches(names):
-            yield batch.to_pydict(), batch.num_rows
+            yield _columns(batch)
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield the rows as Arrow record batches with these columns. It can be called several times."""
@@ -136,6 +137,11 @@ def open_file(piece: Piece) -> File:
         raise BadInput(f"{path}: claims {metadata.num_rows:,} rows, too many for its size; not read")
     texts = frozenset(field.name for field in schema if pa.types.is_string(field.type))
     return File(piece, schema.names, texts, rows)
+
+
+def _columns(batch: Any) -> Columns:
+    values = [python_values(column) for column in batch.columns]
+    return dict(zip(batch.schema.names, values, strict=True)), batch.num_rows
 
 
 def _with_named(batch: Any, named: Mapping[str, str | None], names: Sequence[str]) -> Any:

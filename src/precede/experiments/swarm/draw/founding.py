@@ -16,7 +16,7 @@ from precede.core.instants import SECOND, Instant
 from precede.experiments.run import Prepared, Run
 from precede.experiments.swarm.plan import Drawer, Plan, draw_script, seconds_text
 from precede.experiments.swarm.swarm import Process, events_of, up_at_end
-from precede.witness.verify import verify
+from precede.experiments.swarm.verifying import verify_world
 
 _SETTLE: Final = 120 * SECOND
 
@@ -132,7 +132,7 @@ def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[str]
     """Check that there is one group, that a quorum founded it, and that founders with state agree."""
     kept = [name for name, incarnation in up_at_end(prepared) if incarnation == 0]
     violations = []
-    verdict = verify(log, "total", members=kept) if kept else None
+    verdict = verify_world(log, "total", members=kept) if kept else None
     if verdict is not None and verdict.verdict == "violated":
         violations.append(verdict.first.story if verdict.first is not None else "agreement violated")
     groups: dict[int, None] = {}

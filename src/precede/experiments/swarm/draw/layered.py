@@ -18,8 +18,8 @@ from precede.experiments.swarm.draw import flood as draw_flood
 from precede.experiments.swarm.draw import point_to_point as draw_point_to_point
 from precede.experiments.swarm.plan import Drawer, Plan, partition_of, seconds_text
 from precede.experiments.swarm.swarm import everything_missing
+from precede.experiments.swarm.verifying import verify_world
 from precede.sim.randomness import Generators
-from precede.witness.verify import verify
 
 _USUAL_KINDS: Final = {
     "causal_barrier": "contacts",
@@ -128,7 +128,7 @@ def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequen
     """List the answers that a rule with a Lamport clock showed above their questions."""
     if plan.run.protocol not in _NEVER_ABOVE:
         return {}
-    listed = verify(log, "display").listed
+    listed = verify_world(log, "display").listed
     return {"violations": [one.story or str(one) for one in listed if one.kind == "answer_above"]}
 
 
