@@ -1,6 +1,5 @@
 """The verifier in a process that judges many worlds."""
 
-
 import pytest
 
 from precede.eventlog.sinks import TableSink
