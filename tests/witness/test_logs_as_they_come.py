@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import resource
+import subprocess
+import sys
 from urllib.parse import quote
 
 import numpy as np
@@ -318,3 +320,29 @@ def test_a_log_can_have_more_files_than_may_be_open(tmp_path):
         assert verify(folder).counts == {"causal": 12}
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_parquet_log_is_verified_without_importing_pandas(tmp_path):
+    log = tmp_path / "log.parquet"
+    pq.write_table(pa.Table.from_pylist(parse(LATE).table()), log)
+    program = (
+        "import sys; from precede.witness.verify import verify; "
+        f"print(verify({str(log)!r}, engine='numba').counts, 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "{'causal': 1} False\n"
+
+
+def test_names_may_be_dictionaries_with_unsigned_indices(tmp_path):
+    nodes = [f"n{node}" for node in range(200)]
+    table = pa.table(
+        {
+            "node": pa.DictionaryArray.from_arrays(pa.array(range(200), pa.uint8()), nodes),
+            "step": [1] * 200,
+            "kind": ["broadcast"] + ["delivered"] * 199,
+            "message_source": ["n0"] * 200,
+            "message_number": [1] * 200,
+        }
+    )
+    verdict = verify(table, engine="numba")
+    assert (verdict.verdict, verdict.deliveries_checked) == ("holds", 199)

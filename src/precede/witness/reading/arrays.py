@@ -25,7 +25,10 @@ from precede.witness.reading.encode import (
     dictionary_of,
     first_missing,
     integers,
+    null_mask,
     require,
+    take,
+    without_nulls,
 )
 from precede.witness.reading.logs import Log
 from precede.witness.reading.processes import ProcessTable
@@ -150,7 +153,7 @@ class ArrayBuilder:
             codes[at] = self.layout.kinds.get(written, OTHER)
             if codes[at] == OTHER and len(self.other_kinds) < _WORDS_SHOWN:
                 self.other_kinds[written] = None
-        indices = encoded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+        indices = without_nulls(encoded.indices, len(words))
         if encoded.indices.null_count or is_missing[:-1].any():
             require(first_missing(is_missing[indices], everywhere), first_row, "kind", self.place)
         kinds: Array = codes[indices]
@@ -243,21 +246,22 @@ class ArrayBuilder:
         if not len(places):
             return
         if "deadline_us" in columns:
-            column = batch.column(columns["deadline_us"]).take(pa.array(places))
+            column = take(batch.column(columns["deadline_us"]), places)
             deadlines, missing = integers(column, first_row, "deadline_us", self.place)
             if missing is not None:
                 deadlines = np.where(missing, NEVER, deadlines)
             self.has_deadline = self.has_deadline or missing is None or not missing.all()
             self.broadcasts.deadlines.append(deadlines)
         if "destinations" in columns:
-            column = batch.column(columns["destinations"]).take(pa.array(places))
+            column = take(batch.column(columns["destinations"]), places)
             self._add_destinations(column, places, first_row)
 
     def _add_destinations(self, column: Any, places: Array, first_row: int) -> None:
         names = self.processes.nodes
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-            addressed = column.is_valid().to_numpy(zero_copy_only=False)
-            counts = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+            missing = null_mask(column)
+            addressed = np.ones(len(column), np.bool_) if missing is None else ~missing
+            counts = without_nulls(column.value_lengths(), 0)
             codes = names.column(column.flatten(), first_row, "destinations", self.place)
         else:
             lists = [

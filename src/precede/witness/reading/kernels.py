@@ -24,6 +24,11 @@ UNSEEN: Final = -(1 << 63)
 NO_MESSAGE: Final = -1
 """The source of a row that is neither a broadcast nor a delivery; the b-th broadcast row has -2 - b there."""
 
+STORED_COLUMNS: Final = ("process", "step", "source", "number")
+"""The columns of a stored row. A row is contiguous: grouping rows by process then writes to one place each."""
+
+PROCESS, STEP, SOURCE, NUMBER = range(len(STORED_COLUMNS))
+
 _HASH_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -76,15 +81,13 @@ def take_rows(
     last_step: Ints,
     gap_last: Ints,
     gap_next: Ints,
-    to_process: Ints,
-    to_step: Ints,
-    to_source: Ints,
-    to_number: Ints,
+    stored: Ints,
+    to_rows: Ints,
     to_clock: Ints,
     filled: Ints,
     broadcasts: Ints,
 ) -> Ints:
-    """Copy broadcasts and deliveries to the `to_` columns and check the steps of all rows.
+    """Append broadcasts and deliveries to `to_rows`, count them in `stored`, and check the steps of all rows.
 
     Returns the rows filled and the broadcasts so far; -1 instead of rows if a process's steps do not ascend. A
     broadcast row stores its number in the log, under which its deadline and destinations are kept apart.
@@ -103,45 +106,33 @@ def take_rows(
         last_step[p] = step[i]
         if kind[i] == OTHER:
             continue
-        to_process[filled] = p
-        to_step[filled] = step[i]
-        to_number[filled] = number[i]
+        stored[p] += 1
+        to_rows[filled, PROCESS] = p
+        to_rows[filled, STEP] = step[i]
+        to_rows[filled, NUMBER] = number[i]
         if timed:
             to_clock[filled] = clock[i]
         if kind[i] == BROADCAST:
             if numbered and source[i] != p:
                 return -1, broadcasts
-            to_source[filled] = -2 - broadcasts
+            to_rows[filled, SOURCE] = -2 - broadcasts
             broadcasts += 1
         else:
-            to_source[filled] = source[i]
+            to_rows[filled, SOURCE] = source[i]
         filled += 1
     return filled, broadcasts
 
 
 @numba_kernel
-def group_rows(
-    process: Ints,
-    place: Ints,
-    fill: Ints,
-    step: Ints,
-    source: Ints,
-    number: Ints,
-    clock: Ints,
-    to_step: Ints,
-    to_source: Ints,
-    to_number: Ints,
-    to_clock: Ints,
-) -> Ints:
+def group_rows(rows: Ints, clock: Ints, place: Ints, fill: Ints, to_rows: Ints, to_clock: Ints) -> Ints:
     """Sort rows by process, keeping their order; `fill[p]` is the next free row of process p."""
     timed = len(to_clock) > 0
-    for i in range(len(process)):
-        p = place[process[i]]
+    for i in range(len(rows)):
+        p = place[rows[i, PROCESS]]
         e = fill[p]
         fill[p] += 1
-        to_step[e] = step[i]
-        to_source[e] = source[i]
-        to_number[e] = number[i]
+        for column in range(STEP, len(STORED_COLUMNS)):
+            to_rows[e, column - STEP] = rows[i, column]
         if timed:
             to_clock[e] = clock[i]
 

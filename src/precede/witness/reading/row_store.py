@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -12,7 +12,7 @@ from precede.witness.history import Gap
 from precede.witness.reading import kernels
 from precede.witness.reading.column_names import BROADCAST, OTHER
 from precede.witness.reading.encode import Array
-from precede.witness.reading.kernels import NO_MESSAGE, UNSEEN
+from precede.witness.reading.kernels import NO_MESSAGE, STEP, STORED_COLUMNS, UNSEEN
 from precede.witness.reading.processes import ProcessTable
 from precede.witness.reading.values import Place
 
@@ -48,48 +48,40 @@ class Grouped(Struct):
 
 
 class Columns:
-    """The stored rows, one array for each column, with spare capacity."""
+    """The stored rows with spare capacity; `process`, `step`, `source` and `number` are columns of `rows`."""
 
     def __init__(self, capacity: int, timed: bool) -> None:
         self.filled = 0
         self.timed = timed
-        self.integer: Any = np.int32
-        self._allocate(max(capacity, 1))
+        self._use(np.empty((max(capacity, 1), len(STORED_COLUMNS)), np.int32))
+        self.clock = np.empty(len(self.rows) if timed else 0, np.int64)
 
-    def _allocate(self, capacity: int) -> None:
-        self.process = np.empty(capacity, np.int32)
-        self.step = np.empty(capacity, self.integer)
-        self.source = np.empty(capacity, np.int32)
-        self.number = np.empty(capacity, self.integer)
-        self.clock = np.empty(capacity if self.timed else 0, np.int64)
+    def _use(self, rows: Array) -> None:
+        self.rows = rows
+        self.process, self.step, self.source, self.number = rows.T
 
     def reserve(self, more: int) -> None:
         """Make room for more rows."""
-        if self.filled + more <= len(self.process):
+        if self.filled + more <= len(self.rows):
             return
-        old = self.filled_columns()
-        self._allocate(max(self.filled + more, 2 * len(self.process)))
-        for new, values in zip(self.filled_columns(), old, strict=True):
-            new[:] = values
+        old, old_clock = self.filled_rows(), self.filled_clock()
+        capacity = max(self.filled + more, 2 * len(self.rows))
+        self._use(np.empty((capacity, len(STORED_COLUMNS)), self.rows.dtype))
+        self.clock = np.empty(capacity if self.timed else 0, np.int64)
+        self.filled_rows()[:], self.filled_clock()[:] = old, old_clock
 
     def widen(self, *columns: Array) -> None:
-        """Store steps and numbers with 64 bits from now on if one of these values does not fit into 32 bits."""
-        if self.integer is np.int32 and any(
+        """Store rows with 64 bits from now on if one of these values does not fit into 32 bits."""
+        if self.rows.dtype == np.int32 and any(
             column.max(initial=0) > INT32 or column.min(initial=0) < -INT32 for column in columns
         ):
-            self.integer = np.int64
-            self.step, self.number = self.step.astype(np.int64), self.number.astype(np.int64)
+            self._use(self.rows.astype(np.int64))
 
-    def filled_columns(self) -> tuple[Array, Array, Array, Array, Array]:
-        """Return process, step, source, number and clock of the stored rows."""
-        filled = self.filled
-        return (
-            self.process[:filled],
-            self.step[:filled],
-            self.source[:filled],
-            self.number[:filled],
-            self.clock[: filled if self.timed else 0],
-        )
+    def filled_rows(self) -> Array:
+        return self.rows[: self.filled]
+
+    def filled_clock(self) -> Array:
+        return self.clock[: self.filled if self.timed else 0]
 
 
 class RowStore:
@@ -111,6 +103,7 @@ class RowStore:
         self.row_numbers: list[Array] = []
         self.first_step, self.last_step = np.empty(0, np.int64), np.empty(0, np.int64)
         self.gap_last, self.gap_next = np.empty(0, np.int64), np.empty(0, np.int64)
+        self.stored = np.empty(0, np.int32)  # rows of each process, counted only if they need no sorting
 
     def add(self, batch: Batch, place: Place) -> None:
         """Store the rows of a batch. Raises Irregular if they are out of order and are not to be sorted."""
@@ -123,9 +116,8 @@ class RowStore:
             return
         filled, self.broadcasts = kernels.take_rows(
             *(batch.process, batch.step, batch.kind, batch.source, batch.number, batch.clock, self.numbered),
-            *(self.first_step, self.last_step, self.gap_last, self.gap_next),
-            *(columns.process, columns.step, columns.source, columns.number, columns.clock),
-            *(columns.filled, self.broadcasts),
+            *(self.first_step, self.last_step, self.gap_last, self.gap_next, self.stored),
+            *(columns.rows, columns.clock, columns.filled, self.broadcasts),
         )
         if filled < 0:
             raise Irregular
@@ -163,10 +155,11 @@ class RowStore:
             more = np.full(max(count, 64), UNSEEN, np.int64)
             for name in ("first_step", "last_step", "gap_last", "gap_next"):
                 setattr(self, name, np.concatenate((getattr(self, name), more)))
+            self.stored = np.concatenate((self.stored, np.zeros(len(more), np.int32)))
 
     def present(self, with_sources: bool) -> Array:
         """Return, by process code, whether the process has rows; `with_sources`, or messages of it have."""
-        process, _, source, _, _ = self.columns.filled_columns()
+        process, _, source, _ = self.columns.filled_rows().T
         present = np.zeros(self.processes.count, np.bool_)
         if self.sorting:
             present[np.unique(process)] = True
@@ -182,31 +175,21 @@ class RowStore:
 
     def _counted(self, counted: bool) -> Grouped:
         """Group rows by process in one pass: they came by step. `counted`: a hole in the steps is a gap."""
-        process, step, source, number, clock = self.columns.filled_columns()
+        rows, clock = self.columns.filled_rows(), self.columns.filled_clock()
         order = self.processes.order
-        counts = np.bincount(process, minlength=len(self.processes.place))[order]
         start = np.zeros(len(order) + 1, np.int32)
-        np.cumsum(counts, out=start[1:])
-        rows = len(process)
-        grouped = Grouped(
-            start=start,
-            step=np.empty(rows, step.dtype),
-            source=np.empty(rows, np.int32),
-            number=np.empty(rows, number.dtype),
-            clock=np.empty(len(clock), np.int64),
-            row=None,
-            gaps=self._gaps() if counted else [],
-        )
-        kernels.group_rows(
-            *(process, self.processes.place, start[:-1].copy(), step, source, number, clock),
-            *(grouped.step, grouped.source, grouped.number, grouped.clock),
-        )
+        np.cumsum(self.stored[order], out=start[1:])
+        to_rows = np.empty((len(rows), len(STORED_COLUMNS) - STEP), rows.dtype)
+        to_clock = np.empty(len(clock), np.int64)
+        kernels.group_rows(rows, clock, self.processes.place, start[:-1].copy(), to_rows, to_clock)
         self.columns = Columns(0, timed=False)
-        return grouped
+        step, source, number = to_rows.T
+        return Grouped(start, step, source, number, to_clock, None, self._gaps() if counted else [])
 
     def _sorted(self, counted: bool, place: Place) -> Grouped:
         """Sort rows that came in any order by process and step, check them, and drop other kinds of rows."""
-        process, step, source, number, clock = self.columns.filled_columns()
+        process, step, source, number = self.columns.filled_rows().T
+        clock = self.columns.filled_clock()
         at = self.processes.place[process]
         order = np.lexsort((step, at))
         at, step, source, number = at[order], step[order], source[order], number[order]

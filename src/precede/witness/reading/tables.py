@@ -12,7 +12,7 @@ from precede.eventlog.python_values import python_values
 from precede.witness.reading.logs import LARGE_ROWS, Columns, Log
 from precede.witness.reading.partitions import Piece
 
-ROWS_AT_ONCE: Final = 1 << 18
+ROWS_AT_ONCE: Final = 1 << 16
 FREE_ROWS: Final = 10_000_000
 ROWS_PER_BYTE: Final = 20
 """The most rows per byte of a file with more than `FREE_ROWS` rows. Dense logs have about one."""
