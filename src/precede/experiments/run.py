@@ -153,7 +153,7 @@ def carry_out(
         world.sample_gauges()
     prepared.recorder.flush()
     return Outcome(
-        run_id=run.id,
+        run_id=prepared.recorder.run_id,
         order=prepared.entry.order,
         nodes=len(built.names),
         rows=prepared.recorder.rows,

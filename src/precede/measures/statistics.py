@@ -6,6 +6,7 @@ linearly between the two nearest ranks, as numpy does by default.
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -73,6 +74,7 @@ def confidence_interval(values: Sequence[float], level: float = 0.95) -> tuple[f
     return mean - half, mean + half
 
 
+@lru_cache(256)
 def student_quantile(probability: float, freedom: int) -> float:
     """Return the quantile of Student's t distribution with `freedom` degrees of freedom.
 

@@ -8,7 +8,7 @@ correction. The number of seeds is that of the sweep file: nothing stops early w
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -20,6 +20,8 @@ from precede.pipeline.sweeps.results import sorted_json, table_of
 
 Settings = Mapping[str, Any]
 Values = Mapping[str, Mapping[int, float]]
+_ROWS_AT_ONCE: Final = 10_000
+"""So many rows are Python objects at a time: a sweep of 100,000 runs has a million of them."""
 
 
 def differences(measures: pa.Table, seeds: Mapping[str, int], sweep: str) -> pa.Table:
@@ -51,9 +53,10 @@ def _groups(measures: pa.Table, seeds: Mapping[str, int]) -> dict[str, list[tupl
     compared = pc.is_in(measures["measure"], pa.array(list(COMPARED)))
     chosen = measures.filter(pc.and_(pc.equal(measures["scope"], "run"), compared))
     groups: dict[tuple[str, str, str], dict[str, dict[int, float]]] = {}
-    for row in chosen.to_pylist():
-        values = groups.setdefault((row["scenario"], row["protocol"], row["options"]), {})
-        values.setdefault(row["measure"], {})[seeds[row["run_id"]]] = row["value"]
+    for batch in chosen.to_batches(_ROWS_AT_ONCE):
+        for row in batch.to_pylist():
+            values = groups.setdefault((row["scenario"], row["protocol"], row["options"]), {})
+            values.setdefault(row["measure"], {})[seeds[row["run_id"]]] = row["value"]
     by_scenario: dict[str, list[tuple[Settings, Values]]] = {}
     for (scenario, protocol, options), values in groups.items():
         settings = {**msgspec.json.decode(options), "protocol": protocol}

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from precede.lake.schemas import MEASURES
 from precede.measures.statistics import confidence_interval
@@ -37,15 +38,15 @@ def _group_batches(batches: Iterator[pa.RecordBatch], level: float) -> Iterator[
 
 def group_rows(measures: pa.Table, level: float = LEVEL) -> pa.Table:
     """Return rows of scope `group` from those of scope `run`. A run without a row for a count contributes 0."""
-    values: dict[tuple[str, ...], list[float]] = {}
+    counted = pc.and_(pc.equal(measures["scope"], "run"), pc.is_valid(measures["value"]))
+    grouped = measures.filter(counted).group_by([*_GROUP, "measure"], use_threads=False)
+    values = {
+        tuple(row[name] for name in (*_GROUP, "measure")): row["value_list"]
+        for row in grouped.aggregate([("value", "list")]).to_pylist()
+    }
     runs: dict[tuple[str, ...], int] = {}
-    for row in measures.to_pylist():
-        if row["scope"] != "run" or row["value"] is None:
-            continue
-        group = tuple(row[name] for name in _GROUP)
-        several = values.setdefault((*group, row["measure"]), [])
-        several.append(row["value"])
-        runs[group] = max(runs.get(group, 0), len(several))
+    for key, several in values.items():
+        runs[key[:-1]] = max(runs.get(key[:-1], 0), len(several))
     rows = []
     for key in sorted(values):
         zeros = runs[key[:-1]] - len(values[key]) if re.match(COUNTED, key[-1]) else 0

@@ -6,7 +6,7 @@ after the other; the record says which rows are whose. So 100,000 runs of millis
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -61,13 +61,10 @@ class Pack:
         files = {id: folder / f"{table}.parquet" for id, folder in self._folders.items()}
         if len(files) == 1:
             return self.job.add_file(table, name, files[name])
-        spans, first = {}, 0
-        for run_id, path in files.items():
-            spans[run_id] = Span(first, int(pq.read_metadata(path).num_rows))
-            first += spans[run_id].rows
+        spans: dict[str, Span] = {}
         with self.job.workspace() as folder:
-            paths = list(files.values())
-            write_rows(folder / "pack.parquet", table, _rows_of(paths), pq.read_schema(paths[0]))
+            schema = pq.read_schema(next(iter(files.values())))
+            write_rows(folder / "pack.parquet", table, _rows_of(files, spans), schema)
             return self.job.add_file(table, name, folder / "pack.parquet", spans)
 
 
@@ -79,7 +76,11 @@ def _hash(run_ids: Sequence[str]) -> str:
     return blake2b("\n".join(sorted(run_ids)).encode(), digest_size=8).hexdigest()
 
 
-def _rows_of(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
-    for path in paths:
+def _rows_of(files: Mapping[str, Path], spans: dict[str, Span]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all runs, one run after the other, and note in `spans` which rows are whose."""
+    first = 0
+    for run_id, path in files.items():
         with pq.ParquetFile(path) as file:
-            yield from file.iter_batches(ROWS_A_GROUP)
+            spans[run_id] = Span(first, int(file.metadata.num_rows))
+            first += spans[run_id].rows
+            yield from file.iter_batches(ROWS_A_GROUP, use_threads=False)

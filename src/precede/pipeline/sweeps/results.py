@@ -12,21 +12,31 @@ from precede.lake.schemas import MEASURES, RUNS, VERDICTS, VIOLATIONS, Table
 
 Marks = Mapping[str, Mapping[str, Any]]
 _OUTCOME: Final = ("order", "nodes", "rows", "events", "end_us")
+_RUNS_AT_ONCE: Final = 1_000
+"""The rows of so many runs are Python objects at a time: those of 100,000 runs would take gigabytes."""
 
 
 def result_tables(grid: Grid, marks: Marks) -> dict[str, pa.Table]:
     """Return the tables of a sweep without the measures of groups; rows are in the order of the grid."""
-    finished = [point for point in grid.points if marks[point.id]["status"] == "finished"]
-    judged = [point for point in finished if "verdicts" in marks[point.id]]
-    measured = [point for point in finished if "measures" in marks[point.id]]
+    blocks = []
+    for first in range(0, max(1, len(grid.points)), _RUNS_AT_ONCE):
+        points = grid.points[first : first + _RUNS_AT_ONCE]
+        blocks.append(_tables_of(grid.name, [(point, marks[point.id]) for point in points]))
+    return {name: pa.concat_tables([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _tables_of(sweep: str, runs: Sequence[tuple[Point, Mapping[str, Any]]]) -> dict[str, pa.Table]:
+    finished = [(point, mark) for point, mark in runs if mark["status"] == "finished"]
+    judged = [(point, mark) for point, mark in finished if "verdicts" in mark]
+    measured = [(point, mark) for point, mark in finished if "measures" in mark]
     return {
-        "runs": table_of(RUNS, [_run(grid.name, point, marks[point.id]) for point in grid.points]),
-        "verdicts": table_of(VERDICTS, [_verdict(grid.name, point, marks[point.id]) for point in judged]),
+        "runs": table_of(RUNS, [_run(sweep, point, mark) for point, mark in runs]),
+        "verdicts": table_of(VERDICTS, [_verdict(sweep, point, mark) for point, mark in judged]),
         "violations": table_of(
-            VIOLATIONS, [row for point in judged for row in _violations(grid.name, point, marks[point.id])]
+            VIOLATIONS, [row for point, mark in judged for row in _violations(sweep, point, mark)]
         ),
         "measures": table_of(
-            MEASURES, [row for point in measured for row in _measures(grid.name, point, marks[point.id])]
+            MEASURES, [row for point, mark in measured for row in _measures(sweep, point, mark)]
         ),
     }
 
