@@ -414,7 +414,7 @@ def test_the_page_of_tables_is_up_to_date():
 def test_a_sweep_is_compared_with_a_claims_file(session, tmp_path):
     spec = write_spec(
         tmp_path,
-        '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 2\nclaims = "claims.toml"\n',
+        '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 5\nclaims = "claims.toml"\n',
     )
     claim = '[[claim]]\nid = "{0}"\nsays = "{0}"\nmeasure = "broadcasts"\nkind = "{1}"\nvalue = 1\n'
     where = 'where = { protocol = "fifo" }\n'
@@ -425,6 +425,6 @@ def test_a_sweep_is_compared_with_a_claims_file(session, tmp_path):
     assert summary.claims == {"reproduced": 1, "not reproduced": 1}
     assert summary.missed_claims == ("few",)
     assert [(row["claim"], row["points"], row["runs"]) for row in rows(lake, "comparisons")] == [
-        ("many", 1, 2),
-        ("few", 1, 2),
+        ("many", 1, 5),
+        ("few", 1, 5),
     ]

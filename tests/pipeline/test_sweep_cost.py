@@ -1,4 +1,4 @@
-"""What a sweep costs beside its runs: a task reads no more commit records because other runs are finished."""
+"""What a sweep costs beside its runs: commit records that a task reads, rows that the driver holds."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import pickle
 from precede.experiments.grid import read_grid
 from precede.lake.commits import Commits
 from precede.lake.layout import Lake
-from precede.pipeline.sweeps import simulate
+from precede.pipeline.sweeps import differences, results, simulate
+from precede.pipeline.sweeps.marks import Marks
 from precede.pipeline.sweeps.simulate import RUNS
-from precede.pipeline.sweeps.sweep import sweep
+from precede.pipeline.sweeps.sweep import make_tables, sweep
 from tests.pipeline.test_sweep import write_spec
 
 RUN_COUNT = 12
@@ -48,3 +49,22 @@ def test_a_task_that_another_driver_finished_is_not_repeated(tmp_path, monkeypat
     )
     records_read(tmp_path, monkeypatch, twice)
     assert len(carried_out) == RUN_COUNT
+
+
+def test_tables_made_of_few_runs_at_a_time_are_the_same(tmp_path, monkeypatch):
+    spec = write_spec(
+        tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = ["fifo", "unordered"]\nseeds = 5\n'
+    )
+    lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
+    sweep(lake, grid, None)
+    marks = Marks(lake).of([point.id for point in grid.points])
+    whole, decoded, original = make_tables(grid, marks), [], type(marks).__getitem__
+    monkeypatch.setattr(type(marks), "__getitem__", lambda self, id: decoded.append(id) or original(self, id))
+    monkeypatch.setattr(results, "_RUNS_AT_ONCE", 3)
+    monkeypatch.setattr(differences, "_ROWS_AT_ONCE", 7)
+    tables = make_tables(grid, marks)
+    assert {name: table.to_pylist() for name, table in tables.items()} == {
+        name: table.to_pylist() for name, table in whole.items()
+    }
+    assert len(tables["differences"]) > 0
+    assert decoded == [point.id for point in grid.points]  # the mark of each run once
