@@ -10,7 +10,9 @@ import time
 import pytest
 
 from precede.cli import main
+from precede.eventlog import sinks
 from precede.experiments.grid import read_grid
+from precede.experiments.run import carry_out_into
 from precede.lake.commits import RUNS, Damaged
 from precede.lake.compaction import compact
 from precede.lake.integrity import find_damage
@@ -59,12 +61,29 @@ def test_short_runs_share_files_and_have_the_rows_of_single_ones(packed, tmp_pat
     assert len(lake.units("events")) == len(grid.points) == 12
     found = rows_of(lake, grid)
     for point in grid.points[:1] + grid.points[-1:]:
-        simulate.carry_out_into(point.run, tmp_path / point.id)
+        carry_out_into(point.run, tmp_path / point.id)
         alone = Lake(tmp_path / point.id)
         shutil.copytree(tmp_path / point.id, tmp_path / "foreign" / "events", dirs_exist_ok=True)
         rows = Lake(tmp_path / "foreign").read("events", "events").to_pylist()
         assert found["events", point.id] == rows
         assert alone.units("events") == []
+
+
+def test_a_pack_has_the_same_rows_from_memory_and_from_files(packed, tmp_path, monkeypatch):
+    lake, grid = packed
+    mixed = Lake(tmp_path / "lake")
+    with mixed.job("mixed").hold() as job:
+        pack = simulate.Pack(job)
+        for number, point in enumerate(grid.points):
+            monkeypatch.setattr(sinks, "HELD_ROWS", 0 if number % 2 else 5_000)
+            rows = sinks.HeldSink(tmp_path / point.id)
+            simulate.carry_out(point.run, rows)
+            rows.close()
+            assert (tmp_path / point.id).is_dir() == bool(number % 2)
+            pack.add(point.id, {"status": "finished"}, rows)
+        pack.commit()
+    assert rows_of(mixed, grid) == rows_of(lake, grid)
+    assert not [point for point in grid.points if (tmp_path / point.id).exists()]
 
 
 def test_compaction_keeps_every_row_and_mark_and_leaves_few_files(packed, tmp_path, capsys):
@@ -102,12 +121,12 @@ def test_a_repeated_run_replaces_its_rows_in_a_pack(packed, tmp_path, monkeypatc
     lake.job("forging").commit(RUNS, "forged", facts={run_id: mark})
     ran = []
 
-    def noted(run, folder):
+    def noted(run, sink):
         ran.append(run.id)
-        return carry_out(run, folder)
+        return carry_out(run, sink)
 
-    carry_out = simulate.carry_out_into
-    monkeypatch.setattr(simulate, "carry_out_into", noted)
+    carry_out = simulate.carry_out
+    monkeypatch.setattr(simulate, "carry_out", noted)
     sweep(lake, grid, None, SweepOptions())
     assert ran == [run_id]
     assert rows_of(lake, grid) == before

@@ -15,9 +15,10 @@ from precede import __version__
 from precede.cli import main
 from precede.cli.data.sweep import describe
 from precede.core.errors import BadInput
+from precede.eventlog.sinks import HeldSink
 from precede.experiments.grid import read_grid
 from precede.experiments.measuring import measure_folder
-from precede.experiments.run import carry_out_into
+from precede.experiments.run import carry_out, carry_out_into
 from precede.lake.integrity import find_damage
 from precede.lake.layout import Lake
 from precede.lake.schemas import TABLES
@@ -241,14 +242,14 @@ def test_finished_runs_are_not_run_again(tmp_path, monkeypatch):
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
     ran = []
 
-    def killed_in_the_third(run, folder):
+    def killed_in_the_third(run, sink):
         ran.append(run.seed)
-        outcome = carry_out_into(run, folder)
+        outcome = carry_out(run, sink)
         if len(ran) == 3:
             raise KeyboardInterrupt
         return outcome
 
-    monkeypatch.setattr(simulate, "carry_out_into", killed_in_the_third)
+    monkeypatch.setattr(simulate, "carry_out", killed_in_the_third)
     with pytest.raises(KeyboardInterrupt), lake.job("sweep-spec").hold() as job:
         run_sweep(lake, grid, None, SweepOptions(), job)
     assert len(lake.units("events")) == 2
@@ -288,10 +289,10 @@ def test_verdicts_can_be_added_later_and_sweeps_share_runs(tmp_path, monkeypatch
         run_sweep(lake, grid, None, SweepOptions(verdicts=False, measures=False), job)
     assert "verdicts" not in Marks(lake).read(grid.points[0].id)
 
-    def never(run, folder):
+    def never(run, sink):
         raise AssertionError("the run is already finished")
 
-    monkeypatch.setattr(simulate, "carry_out_into", never)
+    monkeypatch.setattr(simulate, "carry_out", never)
     other = write_spec(tmp_path, spec.read_text() + 'name = "other"\n')
     with lake.job("sweep-other").hold() as job:
         swept = run_sweep(lake, read_grid(other), None, SweepOptions(), job)
@@ -303,11 +304,11 @@ def test_a_failed_run_is_tried_again_by_the_next_sweep(tmp_path, monkeypatch):
     spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 2\n')
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
 
-    def broken(run, folder):
+    def broken(run, sink):
         raise ValueError("no luck today")
 
     with monkeypatch.context() as patch:
-        patch.setattr(simulate, "carry_out_into", broken)
+        patch.setattr(simulate, "carry_out", broken)
         with lake.job("sweep-spec").hold() as job:
             swept = run_sweep(lake, grid, None, SweepOptions(), job)
     assert len(swept.failed) == 2
@@ -321,16 +322,16 @@ def test_runs_of_another_version_are_repeated_and_runs_of_other_code_are_counted
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
     ran = []
 
-    def noted(run, folder):
+    def noted(run, sink):
         ran.append(run.seed)
-        return carry_out_into(run, folder)
+        return carry_out(run, sink)
 
     def swept_again(options):
         ran.clear()
         with lake.job("sweep-spec").hold() as job:
             return summarise_sweep(run_sweep(lake, grid, None, options, job))
 
-    monkeypatch.setattr(simulate, "carry_out_into", noted)
+    monkeypatch.setattr(simulate, "carry_out", noted)
     swept_again(SweepOptions())
     with lake.job("sweep-spec").hold() as job:
         for point, version in zip(
@@ -378,11 +379,11 @@ def test_two_drivers_at_once_leave_one_result(tmp_path):
         for number, job in enumerate((first, second)):
             table = pa.Table.from_pylist([], schema=TABLES["verdicts"].arrow())
             for point in grid.points:
-                folder = tmp_path / f"{number}" / point.id
                 mark = {"status": "finished", "version": f"{number}"}
-                carry_out_into(point.run, folder)
+                sink = HeldSink(tmp_path / f"{number}" / point.id)
+                carry_out(point.run, sink)
                 pack = Pack(job)
-                pack.add(point.id, mark, folder)
+                pack.add(point.id, mark, sink)
                 pack.commit()
             job.write_tables("sweeps", "spec", {"verdicts": table})
     assert len(list((lake.root / "_commits" / "runs").iterdir())) == 3

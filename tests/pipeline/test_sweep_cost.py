@@ -43,10 +43,8 @@ def test_a_task_that_another_driver_finished_is_not_repeated(tmp_path, monkeypat
         spread_elsewhere(session, what, function, count)
         return spread_elsewhere(session, what, function, count)
 
-    carried_out, original = [], simulate.carry_out_into
-    monkeypatch.setattr(
-        simulate, "carry_out_into", lambda run, folder: carried_out.append(run) or original(run, folder)
-    )
+    carried_out, original = [], simulate.carry_out
+    monkeypatch.setattr(simulate, "carry_out", lambda run, sink: carried_out.append(run) or original(run, sink))
     records_read(tmp_path, monkeypatch, twice)
     assert len(carried_out) == RUN_COUNT
 

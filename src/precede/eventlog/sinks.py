@@ -1,6 +1,7 @@
 """Sinks for blocks of rows: Parquet files, Arrow tables in memory, or none."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,8 @@ from precede.eventlog.schema import FILE_VERSION, VERSION_KEY, event_schema, gau
 
 EVENTS: Final = "events.parquet"
 GAUGES: Final = "gauges.parquet"
+HELD_ROWS: Final = 5_000
+"""A run of more rows is written to files: rows in memory take about 170 bytes each."""
 
 
 class ParquetSink:
@@ -61,6 +64,66 @@ class ParquetSink:
 
     def _temporary(self, name: str) -> Path:
         return self._folder / f".{name}.partial"
+
+
+class HeldSink:
+    """Holds the rows of a short run in memory, and writes those of a longer one to the files of `ParquetSink`.
+
+    To write and read the files of a run of ten rows takes as long as to simulate, verify and measure it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: ParquetSink | None = None
+        self._held: dict[str, list[pa.RecordBatch]] = {EVENTS: [], GAUGES: []}
+
+    def write_events(self, block: pa.RecordBatch) -> None:
+        self._write(EVENTS, block)
+
+    def write_gauges(self, block: pa.RecordBatch) -> None:
+        self._write(GAUGES, block)
+
+    def rows(self, name: str) -> Path | pa.Table:
+        """The rows of `EVENTS` or `GAUGES` after the run: a table, or a file if there are many."""
+        if self._files is not None:
+            return self._folder / name
+        schema = event_schema() if name == EVENTS else gauge_schema()
+        return pa.Table.from_batches(self._held[name], schema)
+
+    def file(self, name: str) -> Path:
+        """The rows of `EVENTS` or `GAUGES` after the run, as a file."""
+        if self._files is None:
+            self._spill()
+            self.close()
+        return self._folder / name
+
+    def close(self) -> None:
+        if self._files is not None:
+            self._files.close()
+
+    def abandon(self) -> None:
+        if self._files is not None:
+            self._files.abandon()
+
+    def delete(self) -> None:
+        """Forget the rows, and delete the folder if it was written."""
+        self._held = {EVENTS: [], GAUGES: []}
+        if self._files is not None:
+            shutil.rmtree(self._folder)
+
+    def _write(self, name: str, block: pa.RecordBatch) -> None:
+        self._held[name].append(block)
+        held = (block.num_rows for blocks in self._held.values() for block in blocks)
+        if self._files is not None or sum(held) > HELD_ROWS:
+            self._spill()
+
+    def _spill(self) -> None:
+        self._files = self._files or ParquetSink(self._folder)
+        for block in self._held[EVENTS]:
+            self._files.write_events(block)
+        for block in self._held[GAUGES]:
+            self._files.write_gauges(block)
+        self._held = {EVENTS: [], GAUGES: []}
 
 
 class TableSink:

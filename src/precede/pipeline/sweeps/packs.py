@@ -2,9 +2,9 @@
 
 A run that is alone in its pack keeps the file that the simulation wrote. Runs that share a pack lie in it one
 after the other; the record says which rows are whose. So 100,000 runs of milliseconds leave some hundred files.
+The rows of short runs are in memory until then.
 """
 
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -14,9 +14,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from precede.eventlog.sinks import HeldSink
 from precede.lake.commits import RUNS, CommittedFile, Span
 from precede.lake.jobs import Job, write_rows
 from precede.lake.layout import ROWS_A_GROUP
+from precede.lake.schemas import TABLES
 
 _S_A_COMMIT: Final = 10.0
 """After so many CPU seconds a task commits what it has, so that a kill loses no more than that."""
@@ -30,14 +32,14 @@ class Pack:
     def __init__(self, job: Job) -> None:
         self.job = job
         self._marks: dict[str, dict[str, Any]] = {}
-        self._folders: dict[str, Path] = {}
+        self._rows: dict[str, HeldSink] = {}
         self._since = time.process_time()
 
-    def add(self, run_id: str, mark: dict[str, Any], folder: Path | None = None) -> None:
-        """Add a run: its mark, and the folder with its files if it was simulated now."""
+    def add(self, run_id: str, mark: dict[str, Any], rows: HeldSink | None = None) -> None:
+        """Add a run: its mark, and its rows if it was simulated now."""
         self._marks[run_id] = mark
-        if folder is not None:
-            self._folders[run_id] = folder
+        if rows is not None:
+            self._rows[run_id] = rows
 
     def commit_if_due(self) -> None:
         if time.process_time() - self._since > _S_A_COMMIT:
@@ -45,26 +47,28 @@ class Pack:
 
     def commit(self) -> None:
         """Write the files, then the record; the runs are visible when this returns."""
-        simulated, others = self._folders, [id for id in self._marks if id not in self._folders]
+        simulated, others = list(self._rows), [id for id in self._marks if id not in self._rows]
         if simulated:
-            name = pack_name(list(simulated))
+            name = pack_name(simulated)
             files = [self._add_file(table, name) for table in TABLES_OF_RUNS]
             self.job.commit(RUNS, name, files, {id: self._marks[id] for id in simulated})
         if others:  # later stages of earlier runs, and failures: their files, if any, stay as they are
             self.job.commit(RUNS, f"marks-{_hash(others)}", (), {id: self._marks[id] for id in others})
-        for folder in simulated.values():
-            shutil.rmtree(folder)
-        self._marks, self._folders, self._since = {}, {}, time.process_time()
+        for rows in self._rows.values():
+            rows.delete()
+        self._marks, self._rows, self._since = {}, {}, time.process_time()
 
     def _add_file(self, table: str, name: str) -> CommittedFile:
         """Move the rows of all runs to one file of a table."""
-        files = {id: folder / f"{table}.parquet" for id, folder in self._folders.items()}
-        if len(files) == 1:
-            return self.job.add_file(table, name, files[name])
+        file = f"{table}.parquet"
+        if len(self._rows) == 1:
+            return self.job.add_file(table, name, self._rows[name].file(file))
         spans: dict[str, Span] = {}
         with self.job.workspace() as folder:
-            schema = pq.read_schema(next(iter(files.values())))
-            write_rows(folder / "pack.parquet", table, _rows_of(files, spans), schema)
+            rows = _rows_of(
+                {id: rows.rows(file) for id, rows in self._rows.items()}, TABLES[table].arrow(), spans
+            )
+            write_rows(folder / "pack.parquet", table, rows)
             return self.job.add_file(table, name, folder / "pack.parquet", spans)
 
 
@@ -76,11 +80,23 @@ def _hash(run_ids: Sequence[str]) -> str:
     return blake2b("\n".join(sorted(run_ids)).encode(), digest_size=8).hexdigest()
 
 
-def _rows_of(files: Mapping[str, Path], spans: dict[str, Span]) -> Iterator[pa.RecordBatch]:
+def _rows_of(
+    runs: Mapping[str, Path | pa.Table], schema: pa.Schema, spans: dict[str, Span]
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all runs, one run after the other, and note in `spans` which rows are whose."""
     first = 0
-    for run_id, path in files.items():
-        with pq.ParquetFile(path) as file:
-            spans[run_id] = Span(first, int(file.metadata.num_rows))
-            first += spans[run_id].rows
+    for run_id, rows in runs.items():
+        count = 0
+        for batch in _batches_of(rows):
+            yield batch.cast(schema)
+            count += batch.num_rows
+        spans[run_id] = Span(first, count)
+        first += count
+
+
+def _batches_of(rows: Path | pa.Table) -> Iterator[pa.RecordBatch]:
+    if isinstance(rows, pa.Table):
+        yield from rows.to_batches()
+    else:
+        with pq.ParquetFile(rows) as file:
             yield from file.iter_batches(ROWS_A_GROUP, use_threads=False)

@@ -1,11 +1,11 @@
 """The runs of a sweep as tasks on Spark.
 
-A task takes several runs. It simulates each one into a folder of its own machine, has the verifier judge the
-log and computes the measures. Then it packs the rows of its runs into one file per table, and one commit record
-makes the runs visible, with everything small about each run: its *mark* (`sweeps.packs`). A run with a mark is
-not run again, a run without one is run from its beginning, whatever process was killed. The driver makes tables
-from the marks (`sweeps.results`). Runs that another version of this package left are run again
-(`experiments.code_version`); their new commit replaces the old one.
+A task takes several runs. It simulates each one, a long one into a folder of its own machine, has the verifier
+judge the log and computes the measures. Then it packs the rows of its runs into one file per table, and one
+commit record makes the runs visible, with everything small about each run: its *mark* (`sweeps.packs`). A run
+with a mark is not run again, a run without one is run from its beginning, whatever process was killed. The
+driver makes tables from the marks (`sweeps.results`). Runs that another version of this package left are run
+again (`experiments.code_version`); their new commit replaces the old one.
 
 A run that raises is marked `failed` with its traceback and does not stop the others; the next sweep tries it
 again. A run during which two workers died is marked `failed` too, because it may be what kills them. A worker
@@ -24,17 +24,20 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import pyarrow as pa
 from msgspec import Struct
 
 from precede.core.errors import BadInput
+from precede.eventlog.sinks import EVENTS, GAUGES, HeldSink
 from precede.experiments.code_version import made_by
 from precede.experiments.grid import Grid, Point
 from precede.experiments.measuring import measured_part
-from precede.experiments.run import Run, carry_out_into
+from precede.experiments.run import Run, carry_out
 from precede.lake.commits import RUNS, Damaged, Key
 from precede.lake.compaction import compact
 from precede.lake.jobs import Job
 from precede.lake.layout import Lake
+from precede.measures.columns import Source
 from precede.measures.events import measure_events
 from precede.measures.gauges import measure_gauges
 from precede.pipeline.sessions.tasks import Progress, attempt_number, spread, task_facts
@@ -171,27 +174,37 @@ class _RunTask:
                 pack.add(self.point.id, mark)
             else:
                 began = time.process_time()
-                mark = self._simulate()
-                self._judge_and_measure(mark, self.folder / "events.parquet", self.folder / "gauges.parquet")
+                mark, rows = self._simulate()
+                self._judge_and_measure(mark, rows.rows(EVENTS), rows.rows(GAUGES))
                 mark["task_cpu_s"] = time.process_time() - began
-                pack.add(self.point.id, mark, self.folder)
+                pack.add(self.point.id, mark, rows)
         except Exception as error:
             mark = self._failed(f"{type(error).__name__}: {error}", traceback.format_exc())
             pack.add(self.point.id, mark)
         watch.end()
 
-    def _simulate(self) -> dict[str, Any]:
-        outcome: dict[str, Any] = msgspec.to_builtins(carry_out_into(self.point.run, self.folder))
+    def _simulate(self) -> tuple[dict[str, Any], HeldSink]:
+        sink = HeldSink(self.folder)
+        try:
+            outcome: dict[str, Any] = msgspec.to_builtins(carry_out(self.point.run, sink))
+        except BaseException:
+            sink.abandon()
+            raise
+        sink.close()
         del outcome["run_id"]
-        return self._facts("finished") | outcome
+        return self._facts("finished") | outcome, sink
 
-    def _judge_and_measure(self, mark: dict[str, Any], events: Path, gauges: Path) -> None:
+    def _judge_and_measure(
+        self, mark: dict[str, Any], events: Path | pa.Table, gauges: Path | pa.Table
+    ) -> None:
         """Add the requested stages that a mark does not have yet."""
         if self.options.verdicts and "verdicts" not in mark:
             mark["verdicts"] = judge(events, mark["order"])
         if self.options.measures and "measures" not in mark:
             window, energy = measured_part(self.point.run, mark["end_us"])
-            mark["measures"] = measure_events(events, window, energy) | measure_gauges(gauges, window)
+            mark["measures"] = measure_events(_source(events), window, energy) | measure_gauges(
+                _source(gauges), window
+            )
             mark["measures"] |= {
                 name: value for name, value in mark["counters"].items() if name not in mark["measures"]
             }
@@ -203,6 +216,10 @@ class _RunTask:
         """Return the fields of every mark: status, version, worker, and the run itself."""
         run = msgspec.to_builtins(self.point.run)
         return {"status": status, "version": made_by(), **task_facts(), "run": run}
+
+
+def _source(rows: Path | pa.Table) -> Source:
+    return rows if isinstance(rows, Path) else rows.to_batches()
 
 
 def plan_tasks(points: Sequence[Point], cpu_s: Mapping[bytes, float]) -> list[list[Point]]:

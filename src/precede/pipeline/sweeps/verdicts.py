@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+
 from precede.witness.verdict import ORDERS, read_order
 from precede.witness.verify import verify
 
@@ -12,7 +14,7 @@ _KEPT: Final = (
 )
 
 
-def judge(events: Path, promised: str) -> dict[str, Any]:
+def judge(events: Path | pa.Table, promised: str) -> dict[str, Any]:
     """Verify a run's log for its promised order, else causal, and return the verdict as plain data."""
     plain = verify(events, read_order(promised) if promised in ORDERS else "causal").plain()
     return {"promised": promised, **{name: plain[name] for name in _KEPT}}
