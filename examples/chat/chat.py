@@ -17,7 +17,9 @@ import contextlib
 import json
 import logging
 import os
+import re
 import secrets
+import shutil
 import socket
 import sys
 import threading
@@ -25,6 +27,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from unicodedata import east_asian_width
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -44,6 +47,9 @@ def invite(group: str, names: list[str]) -> None:
     """Make a file for each member: the group's key, the member's identity, everybody's public key."""
     if len(set(names)) < len(names):
         sys.exit("invite: each name occurs once")
+    for name in (group, *names):
+        if not re.fullmatch(r"\w[\w .-]{0,39}", name):
+            sys.exit(f"invite: {name!r} cannot be the name of a file: use at most 40 letters, digits, - and _")
     key = secrets.token_bytes(32)
     seeds = {name: secrets.token_bytes(32) for name in names}
     publics = {
@@ -73,7 +79,7 @@ def read_invitation(path: Path) -> dict[str, Any]:
     return member
 
 
-def link(path: Path, address: str, gateway: str | None) -> None:
+def link(path: Path, address: tuple[str, int], gateway: str | None) -> None:
     """Print the address of the page, and behind `#` the invitation, which browsers send to no server."""
     invitation = read_invitation(path)
     if gateway is not None:
@@ -81,7 +87,7 @@ def link(path: Path, address: str, gateway: str | None) -> None:
             sys.exit(f"link: --total needs the name of the gateway, and {gateway} is no member")
         invitation |= {"group": in_total_order(invitation["group"]), "gateway": gateway}
     member = json.dumps(invitation, separators=(",", ":")).encode()
-    print(f"http://{address}/#{base64.urlsafe_b64encode(member).decode().rstrip('=')}")
+    print(f"http://{address[0]}:{address[1]}/#{base64.urlsafe_b64encode(member).decode().rstrip('=')}")
 
 
 # -- the member -----------------------------------------------------------------------------------------------
@@ -89,7 +95,7 @@ def link(path: Path, address: str, gateway: str | None) -> None:
 
 def address_of(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal():
+    if not colon or not port.isdecimal() or int(port) > 65535:
         raise argparse.ArgumentTypeError(f"expected HOST:PORT, got {text!r}")
     return host, int(port)
 
@@ -181,14 +187,14 @@ class Chat:
             for message in self.group.history():
                 self._payloads.open(message.payload)
 
-    async def lines(self) -> AsyncIterator[tuple[str, str]]:
-        """Yield author and text of each line as it is delivered. A gateway tells its guests first."""
+    async def lines(self) -> AsyncIterator[str]:
+        """Yield each line as it is delivered. A gateway tells its guests first."""
         async for message in self.group:
             if self._gateway is not None:
                 await self._gateway.forward(message)
             line = self._line(message, self._payloads.open)
             if line is not None:
-                yield message.source, line
+                yield line
 
     async def hear_guests(self) -> None:
         if self._gateway is not None:
@@ -225,10 +231,17 @@ class Screen:
             self._noticed = text
             self.line(f"      {text}; your line is sent then", DIM)
 
+    def typed(self, text: str) -> None:
+        """Erase a line that was typed: it appears when it is delivered, and greyed until the order has it."""
+        if self._echo:
+            width = sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+            rows = max(1, -(-width // shutil.get_terminal_size().columns))
+            print(f"\x1b[{rows}A\x1b[J", end="")
+            if self._chat.total:
+                self.line(f"      {self._chat.name}: {text}  (waits for its place in the order)", DIM)
+
     async def deliveries(self) -> None:
-        async for source, line in self._chat.lines():
-            if self._echo and source == self._group.name:
-                print("\x1b[1A\x1b[2K", end="")  # in place of the line that was typed
+        async for line in self._chat.lines():
             self.line(line)
 
     async def greyed(self) -> None:
@@ -239,18 +252,20 @@ class Screen:
                 text = news.payload.decode(errors="replace")
                 self.line(f"      {news.source}: {text}  (waits for {earlier} earlier)", DIM)
 
-    async def presence(self) -> None:
+    async def presence(self, group: precede.Group) -> None:
         words = {"joined": "is here", "heard_again": "is back", "lost": "is out of reach", "left": "has left"}
-        async for event in self._group.events():
+        async for event in group.events():
             if event.kind in words:
                 self.line(f"      {event.member} {words[event.kind]}", DIM)
-            else:
+            elif group is self._group:  # a group of guests may be empty
                 self.line(f"      {event.text}", BOLD)
 
     def command(self, line: str) -> None:
         word, _, rest = line.partition(" ")
         if word == "/who":
-            self.line(f"      heard now: {', '.join(sorted(self._group.neighbours())) or 'nobody'}", DIM)
+            groups = [group for group in (self._group, self._chat.guests) if group is not None]
+            heard = sorted(name for group in groups for name in group.neighbours())
+            self.line(f"      heard now: {', '.join(heard) or 'nobody'}", DIM)
         elif word == "/waiting":
             for item in self._group.waiting():
                 self.line(f"      {item.message} waits for {', '.join(map(str, item.waits_for))}", DIM)
@@ -259,7 +274,9 @@ class Screen:
             for earlier in self._chat.past(int(rest) if rest.isdecimal() else 20):
                 self.line(earlier, DIM)
         elif word == "/status":
-            self.line(f"      dropped: {self._group.status()['dropped']}", DIM)
+            counts = self._group.status()["dropped"].items()
+            dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(counts)) or "nothing"
+            self.line(f"      dropped: {dropped} (docs/security.md explains these words)", DIM)
         else:
             self.line(f"      {HELP}", DIM)
 
@@ -285,17 +302,20 @@ async def run(options: argparse.Namespace) -> None:
         for group in (chat.group, chat.guests):
             if group is not None:
                 await groups.enter_async_context(group)
-        screen = Screen(chat, not chat.total and sys.stdin.isatty() and sys.stdout.isatty())
-        screen.line(f"You are {chat.name} in {chat.group.group}. Type a line and press Enter, or: {HELP}", DIM)
+        screen = Screen(chat, sys.stdin.isatty() and sys.stdout.isatty())
+        screen.line(f"You are {chat.name} in {chat.group.group}. Type a line and press Enter.", DIM)
+        screen.line(f"Commands: {HELP}", DIM)
         if options.page is not None:
             place = f"{options.page_host or own_address()}:{options.page}"
             total = f" --total {chat.name}" if chat.total else ""
-            screen.line(f"Phones: make the address of each with: chat.py link FILE {place}{total}", DIM)
+            screen.line(f"For phones: chat.py link FILE {place}{total}", DIM)
         chat.notice = screen.notice
         for line in chat.past(20):
             screen.line(line, DIM)
         chat.remember()
-        work = (screen.deliveries(), screen.greyed(), screen.presence(), chat.hear_guests())
+        work = [screen.deliveries(), screen.greyed(), screen.presence(chat.group), chat.hear_guests()]
+        if chat.guests is not None:
+            work.append(screen.presence(chat.guests))
         tasks = [asyncio.create_task(each) for each in work]
         sending = asyncio.Queue[str]()
         tasks.append(asyncio.create_task(send_lines(chat, sending)))
@@ -303,6 +323,7 @@ async def run(options: argparse.Namespace) -> None:
             if line.startswith("/"):
                 screen.command(line)
             elif line.strip():
+                screen.typed(line)
                 sending.put_nowait(line)
         await asyncio.sleep(0.5)  # the last line leaves
         for task in tasks:
@@ -318,6 +339,8 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """End with one line if options are missing or do not go together."""
     if options.order == "total" and not options.founders:
         parser.error("--order total needs --founders: who founds the group, such as --founders ana,ben")
+    if options.order == "causal" and options.founders:
+        parser.error("--founders goes with --order total")
     if options.order == "total" and options.via:
         parser.error("--via is for the causal order: in a total order name members with --peer")
     if options.page is not None and not (JAVASCRIPT / "node_modules" / "@noble").is_dir():
@@ -332,36 +355,23 @@ def main() -> None:
     verb.add_argument("names", nargs="+")
     verb = verbs.add_parser("link", help="print the address that a phone opens")
     verb.add_argument("invitation", type=Path)
-    verb.add_argument("address", help="HOST:PORT of the member that runs with --page")
+    where = "where the member with --page is, as it prints it"
+    verb.add_argument("address", type=address_of, metavar="HOST:PORT", help=where)
     verb.add_argument("--total", metavar="NAME", help="a guest of the total order; NAME is that member")
     verb = verbs.add_parser("run", help="chat in this terminal")
     verb.add_argument("invitation", type=Path)
-    verb.add_argument(
-        "--page", type=int, metavar="PORT", help="serve the chat as a page and be a gateway for browsers"
-    )
+    verb.add_argument("--page", type=int, metavar="PORT", help="serve the page; be a gateway for browsers")
     verb.add_argument("--page-host", default="", help="listen for pages on this address only")
-    verb.add_argument(
-        "--via", action="append", default=[], metavar="URL", help="a gateway, such as ws://203.0.113.7:8080"
-    )
-    verb.add_argument(
-        "--peer",
-        action="append",
-        default=[],
-        type=address_of,
-        metavar="HOST:PORT",
-        help="the UDP address of a member",
-    )
-    verb.add_argument(
-        "--listen", default=("", 0), type=address_of, metavar="HOST:PORT", help="this member's UDP address"
-    )
+    gateway = "a gateway, such as ws://203.0.113.7:8080"
+    verb.add_argument("--via", action="append", default=[], metavar="URL", help=gateway)
+    udp: dict[str, Any] = {"type": address_of, "metavar": "HOST:PORT"}
+    verb.add_argument("--peer", action="append", default=[], **udp, help="the UDP address of a member")
+    verb.add_argument("--listen", default=("", 0), **udp, help="this member's UDP address")
     verb.add_argument("--no-lan", action="store_true", help="do not look for members on the LAN")
     verb.add_argument("--order", choices=("causal", "total"), default="causal")
-    verb.add_argument(
-        "--founders", default="", help="with --order total: who founds the group, such as ana,ben"
-    )
-    verb.add_argument(
-        "--metrics", type=int, metavar="PORT", help="metrics for Prometheus on this port of this machine"
-    )
+    founders = "with --order total: who founds the group, such as ana,ben"
+    verb.add_argument("--founders", default="", help=founders)
+    verb.add_argument("--metrics", type=int, metavar="PORT", help="metrics for Prometheus, on 127.0.0.1")
     options = parser.parse_args()
     if options.verb == "run":
         check(parser, options)
@@ -377,5 +387,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
+    try:
         main()
+    except KeyboardInterrupt:
+        print()

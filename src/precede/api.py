@@ -29,6 +29,7 @@ from precede.runtime.rosters import SignedRoster
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.topics.lane_plan import NodePlan
 from precede.runtime.transfer.snapshot import OnRestore, OnSnapshot
+from precede.runtime.transports.addresses import check_address
 from precede.runtime.transports.profiles import ProfileName, find_profile
 from precede.runtime.transports.transport import Transport
 from precede.runtime.transports.udp import LAN_GROUP, UdpTransport
@@ -222,7 +223,8 @@ def _watched(segment: float | None, metrics: tuple[str, int] | None) -> dict[str
     """Return the settings for those who watch a member. Raise BadInput if they are not usable."""
     if segment is not None and not segment > 0:
         raise BadInput(f"segment: expected more than 0 seconds, got {segment!r}")
-    _check_address("metrics", metrics, optional=True)
+    if metrics is not None:
+        check_address("metrics", metrics)
     return {"segment": segment, "metrics": metrics}
 
 
@@ -301,6 +303,10 @@ def _check_members(name: str, settings: MemberSettings) -> None:
         check_names(everybody)
     except BadInput as error:
         raise BadInput(f"{setting}: {error}") from None
+    if settings.roster is not None and settings.admin is None:
+        strangers = [member for member in settings.members if member not in roster]
+        if strangers:
+            raise BadInput(f"members: the roster lacks {', '.join(strangers)}, whose messages would be refused")
 
 
 def _check_names(group: object, name: object, members: Iterable[object]) -> None:
@@ -312,17 +318,11 @@ def _check_names(group: object, name: object, members: Iterable[object]) -> None
 
 
 def _check_addresses(bind: object, peers: Iterable[object], lan: object) -> None:
-    for setting, address in (("bind", bind), *(("peers", peer) for peer in peers), ("lan", lan)):
-        _check_address(setting, address, optional=setting != "peers")
-
-
-def _check_address(setting: str, address: object, *, optional: bool) -> None:
-    match address:
-        case (str(), int(port)) if 0 <= port <= 65535:
-            return
-        case None if optional:
-            return
-    raise BadInput(f'{setting}: expected an address such as ("10.0.0.7", 5001), got {address!r}')
+    for peer in peers:
+        check_address("peers", peer)
+    for setting, address in (("bind", bind), ("lan", lan)):
+        if address is not None:
+            check_address(setting, address)
 
 
 def _udp_transport(

@@ -49,8 +49,10 @@ def test_two_terminals_chat(tmp_path: Path) -> None:
         running(*arguments("ana", here, there), program=chat, cwd=tmp_path, env=env) as ana,
         running(*arguments("ben", there, here), program=chat, cwd=tmp_path, env=env) as ben,
     ):
-        assert ana.line().startswith("You are ana in picnic.")
-        assert ben.line().startswith("You are ben in picnic.")
+        for name, member in (("ana", ana), ("ben", ben)):
+            hello, commands = member.lines(2)
+            assert hello == f"You are {name} in picnic. Type a line and press Enter."
+            assert commands.startswith("Commands: /who ")
         assert ana.line() == "      ben is here"
         assert ben.line() == "      ana is here"
         ana.say("dinner?")
@@ -64,7 +66,7 @@ def test_two_terminals_chat(tmp_path: Path) -> None:
         ana.close_input()
         assert ana.ended() == 0
     with running(*arguments("ben", there, here), program=chat, cwd=tmp_path, env=env) as ben:
-        assert [said(line) for line in ben.lines(3)][1:] == talk
+        assert [said(line) for line in ben.lines(4)][2:] == talk
         ben.close_input()
         assert ben.ended() == 0
 

@@ -23,6 +23,7 @@ from precede.protocols.registry import make
 from precede.protocols.vcube2018.forwarding import packet_of
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
 from precede.runtime.codec import LARGEST, Codec, Garbled
+from precede.runtime.links.authorship import public_of
 from precede.runtime.links.keyring import new_key
 from precede.runtime.transports.tcp import TcpTransport
 from precede.runtime.transports.transport import Where
@@ -191,3 +192,37 @@ def test_the_port_is_free_when_close_returns(kind: str) -> None:
                 again.bind(address)
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "address", [("127.0.0.1", 65_536), ("127.0.0.1", -1), ("127.0.0.1", "80"), "127.0.0.1:80"]
+)
+def test_an_address_that_cannot_be_reached_is_refused_before_anything_is_sent(address: Any) -> None:
+    udp, tcp = UdpTransport(("127.0.0.1", 0)), TcpTransport(("127.0.0.1", 0))
+    for use in (
+        lambda: UdpTransport(address),
+        lambda: UdpTransport(("127.0.0.1", 0), [address]),
+        lambda: UdpTransport(("127.0.0.1", 0), multicast=address),
+        lambda: udp.add_peer(address),
+        lambda: TcpTransport(address),
+        lambda: TcpTransport(("127.0.0.1", 0), [address]),
+        lambda: tcp.add_peer(address),
+        lambda: precede.WebSocketTransport(address),
+    ):
+        with pytest.raises(precede.BadInput, match="expected an address such as"):
+            use()
+
+
+def test_members_that_the_roster_lacks_are_refused() -> None:
+    identity = bytes(range(32))
+    with pytest.raises(
+        precede.BadInput, match="members: the roster lacks zed, whose messages would be refused"
+    ):
+        precede.join(
+            "picnic",
+            "ana",
+            key=bytes(32),
+            identity=identity,
+            roster={"ana": public_of(identity)},
+            members=["zed"],
+        )

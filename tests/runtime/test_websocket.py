@@ -132,6 +132,11 @@ def test_a_page_comes_over_the_port_of_the_websocket(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_peer_that_is_no_url_is_refused() -> None:
+@pytest.mark.parametrize(
+    "url", ["10.0.0.7:8080", "ws://", "ws://10.0.0.7:99999", "ws://:8080", "http://10.0.0.7"]
+)
+def test_a_peer_that_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(precede.BadInput, match="expected a URL such as"):
-        WebSocketTransport(peers=["10.0.0.7:8080"])
+        WebSocketTransport(peers=[url])
+    with pytest.raises(precede.BadInput, match="expected a URL such as"):
+        WebSocketTransport().add_peer(url)

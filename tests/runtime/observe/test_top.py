@@ -14,6 +14,7 @@ from precede.cli.field.top_look import Looker
 from precede.core.errors import BadInput
 from precede.runtime.observe.overview import (
     MOST_STATUS_BYTES,
+    Followed,
     MemberStatus,
     Overview,
     Wait,
@@ -48,6 +49,7 @@ def test_lag_and_silence_are_what_others_have_and_hear() -> None:
 
 def test_rates_are_those_since_the_look_before() -> None:
     before = overview({"a": status("ana", [], {})})
+    assert (before.members[0].bytes_in_s, before.members[0].bytes_out_s) == (None, None)
     after = overview({"a": status("ana", [], {}, bytes={"in": 300, "out": 7})}, before, 2.0)
     assert (after.members[0].bytes_in_s, after.members[0].bytes_out_s) == (100.0, 0.0)
     restarted = overview({"a": status("ana", [], {}, bytes={"in": 1, "out": 1})}, before, 2.0)
@@ -62,7 +64,7 @@ def test_no_name_changes_the_screen() -> None:
         assert len(text) <= 9
         assert all(line.isprintable() and len(line) <= width for line in text), text
     assert top_screen.lines(Overview([], [("ana", Wait("b:2", ["b:1"], 5.0))]), 80)[-1] == (
-        "ana: b:2 waits since 5.0 s for b:1"
+        "ana: b:2 has waited 5.0 s for b:1"
     )
 
 
@@ -122,3 +124,17 @@ def test_the_command_answers_mistakes_in_one_line(tmp_path, capsys) -> None:
     assert all(line.startswith("precede top: ") and line.endswith("]") for line in errors), errors
     assert cli.main(["top", "--log", str(tmp_path), "--once", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["followed"]["violations"] == {}
+
+
+def test_a_first_look_has_no_rates_and_own_frames_from_the_lan_are_not_refused() -> None:
+    ana = status("ana", [], {}, refused={"own": 90, "forged": 2})
+    head, row = top_screen.lines(overview({"a": ana}), 110)
+    assert dict(zip(head.split(), row.split(), strict=False))["member"] == "ana"
+    assert row.split()[-3:] == ["-", "-", "2"]
+
+
+def test_a_look_at_logs_alone_has_no_table() -> None:
+    found = Followed("causal", 9, 4, 0, [], {}, [])
+    assert top_screen.lines(overview({}, followed=found), 110) == [
+        "causal order, 4 deliveries verified: no violations"
+    ]

@@ -15,11 +15,14 @@ _LONGEST_NAME: Final = 24
 
 def lines(shown: Overview, width: int, height: int | None = None) -> list[str]:
     """Write an overview as lines of at most `width` characters; at most `height` lines, if given."""
-    rows = [_HEAD, *(_cells(row) for row in shown.members if not row.problem)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    rows = [_cells(row) for row in shown.members if not row.problem]
+    rows = [_HEAD, *rows] if rows else []
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     text = ["  ".join(_padded(cell, widths[n], n < 2) for n, cell in enumerate(row)).rstrip() for row in rows]
     text += [f"{printable(row.address)}: {row.problem}" for row in shown.members if row.problem]
     text += _hearing(shown.members) + _trouble(shown.members) + _waits(shown) + _followed(shown)
+    if text[:1] == [""]:
+        del text[0]
     cut = [line if len(line) <= width else line[: width - 1] + "…" for line in text]
     return cut if height is None else cut[:height]
 
@@ -28,7 +31,7 @@ def _cells(row: MemberRow) -> tuple[str, ...]:
     hears = f"{len(row.hears)} of {len(row.hears) + len(row.not_heard)}"
     return (
         *(name(row.member), row.order, hears, f"{row.deliveries:,}", f"{row.lag:,}", f"{row.waiting:,}"),
-        *(duration(row.oldest_wait_s) if row.waiting else "-", size(row.bytes_in_s), size(row.bytes_out_s)),
+        *(duration(row.oldest_wait_s) if row.waiting else "-", rate(row.bytes_in_s), rate(row.bytes_out_s)),
         f"{row.refused:,}",
     )
 
@@ -58,7 +61,7 @@ def _trouble(members: Sequence[MemberRow]) -> list[str]:
 
 def _waits(shown: Overview) -> list[str]:
     text = [
-        f"{name(member)}: {printable(wait.message)} waits since {duration(wait.since_s)} for "
+        f"{name(member)}: {printable(wait.message)} has waited {duration(wait.since_s)} for "
         + (", ".join(map(printable, wait.waits_for)) or "?")
         for member, wait in shown.waits[:_MOST_WAITS]
     ]
@@ -96,6 +99,10 @@ def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
+
+
+def rate(bytes_per_s: float | None) -> str:
+    return "-" if bytes_per_s is None else size(bytes_per_s)
 
 
 def size(count: float) -> str:

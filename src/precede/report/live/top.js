@@ -32,6 +32,7 @@ function row(cells, className) {
 
 const whole = (number) => number.toLocaleString("en");
 const bytes = (count) => (count < 1000 ? `${count.toFixed(0)} B` : count < 1e6 ? `${(count / 1e3).toFixed(1)} kB` : `${(count / 1e6).toFixed(1)} MB`);
+const rate = (count) => (count === null ? "–" : bytes(count));
 const lasting = (s) => (s < 60 ? `${s.toFixed(1)} s` : s < 3600 ? `${(s / 60).toFixed(1)} min` : `${(s / 3600).toFixed(1)} h`);
 
 function showMembers(members) {
@@ -47,8 +48,8 @@ function showMembers(members) {
     return row([
       [one.failed ? `${one.member} (store failed)` : one.member, "name"], [one.address], [one.order], [whole(one.deliveries), "number"],
       [whole(one.lag), one.lag ? "number late" : "number"], [whole(one.waiting), "number"],
-      [oldest, one.oldest_wait_s > LATE_S ? "number late" : "number"], [bytes(one.bytes_in_s), "number"],
-      [bytes(one.bytes_out_s), "number"], [whole(one.refused), "number"], [whole(one.warnings), "number"],
+      [oldest, one.oldest_wait_s > LATE_S ? "number late" : "number"], [rate(one.bytes_in_s), "number"],
+      [rate(one.bytes_out_s), "number"], [whole(one.refused), "number"], [whole(one.warnings), "number"],
     ], one.failed ? "problem" : "");
   }));
 }
@@ -99,7 +100,9 @@ async function look() {
     showWaits(group.waits);
     showOrder(group.followed);
     const heard = group.members.filter((one) => !one.problem).length;
-    state.textContent = `${heard} of ${group.members.length} members answer. Looked at ${new Date().toLocaleTimeString()}.`;
+    const answers = group.members.length ? `${heard} of ${group.members.length} members answer.` : "Only the logs are watched.";
+    state.textContent = `${answers} Looked at ${new Date().toLocaleTimeString()}.`;
+    for (const part of document.querySelectorAll("section.members")) part.hidden = !group.members.length;
   } catch (error) {
     state.textContent = "precede top does not answer any more; what is below is the last look.";
   }

@@ -17,7 +17,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, SECOND, Duration, Instant
 from precede.core.plan import LinkChange, Plan, PlannedBroadcast, Stay
 from precede.runtime.group import Group
-from precede.runtime.transports.udp_endpoint import Address
+from precede.runtime.transports.addresses import Address
 
 _RETRY: int = 20 * MILLISECOND
 _PATIENCE: int = 60 * SECOND

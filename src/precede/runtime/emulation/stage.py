@@ -17,9 +17,9 @@ from precede.runtime.group import Group
 from precede.runtime.rows import write_segment
 from precede.runtime.settings import MemberSettings
 from precede.runtime.store import Store
+from precede.runtime.transports.addresses import Address
 from precede.runtime.transports.tcp import TcpTransport
 from precede.runtime.transports.udp import UdpTransport
-from precede.runtime.transports.udp_endpoint import Address
 
 BEACON = 0.5
 

@@ -13,6 +13,8 @@ from precede.core.errors import BadInput
 
 MOST_STATUS_BYTES: Final = 1 << 22
 _ANSWER_S: Final = 3.0
+_ECHO: Final = "own"
+"""The cause of frames in a member's own name: on a LAN multicast brings back each frame that it sends."""
 
 
 class Wait(Struct, rename={"waits_for": "for"}):
@@ -47,7 +49,7 @@ class MemberStatus(Struct):
 class MemberRow(Struct):
     """One member in the overview. `lag`: how many messages it has not delivered that another one has.
 
-    `problem` says why there is no status; then the other fields are empty.
+    `problem` says why there is no status; then the other fields are empty. Rates are None at the first look.
     """
 
     address: str
@@ -64,8 +66,8 @@ class MemberRow(Struct):
     untaken: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
-    bytes_in_s: float = 0.0
-    bytes_out_s: float = 0.0
+    bytes_in_s: float | None = None
+    bytes_out_s: float | None = None
     refused: int = 0
     warnings: int = 0
     failed: bool = False
@@ -187,7 +189,7 @@ def _row(
         untaken=status.untaken,
         bytes_in=status.bytes.get("in", 0),
         bytes_out=status.bytes.get("out", 0),
-        refused=sum(status.refused.values()),
+        refused=sum(count for cause, count in status.refused.items() if cause != _ECHO),
         warnings=status.warnings,
         failed=status.failed,
     )

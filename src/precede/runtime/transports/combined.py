@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
+from precede.runtime.transports.addresses import Address
 from precede.runtime.transports.transport import OnFrame, Transport, Where
-from precede.runtime.transports.udp_endpoint import Address
 
 
 class CombinedTransport(Transport):

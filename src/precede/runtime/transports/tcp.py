@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from precede.core.errors import BadInput
+from precede.runtime.transports.addresses import Address, check_address
 from precede.runtime.transports.connections import FIRST_WAIT, LONGEST_WAIT, MOST_UNSENT, ConnectedTransport
 from precede.runtime.transports.transport import OnFrame
-from precede.runtime.transports.udp_endpoint import Address
 
 LARGEST: Final = 32_000
 _LENGTH: Final = struct.Struct(">I")
@@ -51,6 +51,9 @@ class TcpTransport(ConnectedTransport["_Connection"]):
         endpoint: socket.socket | None = None,
     ) -> None:
         super().__init__(largest)
+        check_address("bind", bind)
+        for peer in peers:
+            check_address("peers", peer)
         self._given = endpoint
         self._bind = bind
         self._peers = list(peers)
@@ -80,6 +83,7 @@ class TcpTransport(ConnectedTransport["_Connection"]):
 
     def add_peer(self, address: Address) -> None:
         """Add the address of another member."""
+        check_address("peers", address)
         self._peers.append(address)
         if self._server is not None:
             self._connect_to(address)

@@ -14,9 +14,10 @@ from contextlib import suppress
 from typing import Final
 
 from precede.core.errors import BadInput
+from precede.runtime.transports.addresses import Address, check_address
 from precede.runtime.transports.interfaces import Interface, lan_interfaces
 from precede.runtime.transports.transport import OnFrame, Transport, Where
-from precede.runtime.transports.udp_endpoint import Address, UdpEndpoint, bound_sockets, groups_of
+from precede.runtime.transports.udp_endpoint import UdpEndpoint, bound_sockets, groups_of
 
 LARGEST: Final = 1400
 LAN_GROUP: Final[Address] = ("239.83.7.1", 4700)
@@ -49,10 +50,15 @@ class UdpTransport(Transport):
         largest: int = LARGEST,
         endpoint: socket.socket | None = None,
     ) -> None:
+        check_address("bind", bind)
+        if multicast is not None:
+            check_address("multicast", multicast)
         self.largest = largest
         self.one_reaches_all = multicast is not None
         self._bind = bind
-        self._peers: dict[Address, None] = dict.fromkeys(peers)
+        self._peers: dict[Address, None] = {}
+        for peer in peers:
+            self.add_peer(peer)
         self._multicast = multicast
         self._groups = {} if multicast is None else groups_of(multicast)
         self._given = endpoint
@@ -95,6 +101,7 @@ class UdpTransport(Transport):
 
     def add_peer(self, address: Address) -> None:
         """Add an address of another member."""
+        check_address("peers", address)
         self._peers[address] = None
 
     def remove_peer(self, address: Address) -> None:

@@ -10,11 +10,11 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, TypeAlias
 
 from precede.core.errors import BadInput
+from precede.runtime.transports.addresses import Address
 from precede.runtime.transports.interfaces import Interface
 from precede.runtime.transports.private_lines import PrivateLines, share_port
 from precede.runtime.transports.transport import OnFrame
 
-Address: TypeAlias = tuple[str, int]
 Place: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
 _BUFFER: Final = 1 << 20
 _LARGEST: Final = 1 << 16

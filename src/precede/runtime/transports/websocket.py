@@ -23,10 +23,10 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.http11 import Request, Response
 
 from precede.core.errors import BadInput
+from precede.runtime.transports.addresses import Address, check_address, check_url
 from precede.runtime.transports.connections import FIRST_WAIT, LONGEST_WAIT, MOST_UNSENT, ConnectedTransport
 from precede.runtime.transports.pages import page_at
 from precede.runtime.transports.transport import OnFrame
-from precede.runtime.transports.udp_endpoint import Address
 
 LARGEST: Final = 32_000
 _CLOSE_S: Final = 1.0
@@ -63,9 +63,10 @@ class WebSocketTransport(ConnectedTransport["_Connection"]):
         largest: int = LARGEST,
     ) -> None:
         super().__init__(largest)
+        if bind is not None:
+            check_address("bind", bind)
         for url in peers:
-            if not url.startswith(("ws://", "wss://")):
-                raise BadInput(f"peers: expected a URL such as 'ws://10.0.0.7:8080', got {url!r}")
+            check_url(url)
         self._bind = bind
         self._peers = list(peers)
         self._pages = dict(pages or {})
@@ -107,6 +108,7 @@ class WebSocketTransport(ConnectedTransport["_Connection"]):
 
     def add_peer(self, url: str) -> None:
         """Add the URL of another member."""
+        check_url(url)
         self._peers.append(url)
         if self._on_frame is not None:
             self._connect_to(url)
