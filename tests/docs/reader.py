@@ -26,7 +26,7 @@ from time import monotonic, sleep
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.M | re.S)
-PORT = re.compile(r"\b70(\d\d)\b")
+PORT = re.compile(r"\b(?:70|91)\d\d\b")
 PATIENCE_S = 120
 KEYS = {"Ctrl-C": signal.SIGINT, "Ctrl-\\": signal.SIGQUIT}
 
@@ -105,7 +105,7 @@ class Terminal:
 
 
 class Reader:
-    """Does what a document says, in a folder; ports 7000 to 7099 of the page become free ones."""
+    """Does what a document says, in a folder; ports 70.. and 91.. of the page become free ones."""
 
     def __init__(self, document: Path, folder: Path) -> None:
         self.document, self.folder = document, folder

@@ -21,44 +21,13 @@ FOLDER = Path(__file__).parents[3] / "docs" / "monitoring"
 RULES = FOLDER / "alerts.yml"
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's prometheus")
 
-CASES = """
-rule_files: [alerts.yml]
-evaluation_interval: 10s
-tests:
-  - interval: 10s
-    input_series:
-      - {series: 'precede_follow_violations_total{instance="f", kind="causal"}', values: '0 0 0 2 2'}
-      - {series: 'precede_oldest_wait_seconds{member="ana"}', values: '0 301+0x20'}
-      - {series: 'precede_store_failed{member="ben"}', values: '0 0 1 1 1'}
-      - {series: 'precede_store_free_bytes{member="cem"}', values: '200e6 200e6 200e6 99e6 99e6'}
-    alert_rule_test:
-      - {eval_time: 20s, alertname: PrecedeOrderViolated, exp_alerts: []}
-      - eval_time: 30s
-        alertname: PrecedeOrderViolated
-        exp_alerts:
-          - exp_labels: {severity: critical, instance: f, kind: causal}
-            exp_annotations:
-              summary: 2 violations of causal order
-              description: The follower at f has proven that a member delivered messages out of order.
-      - {eval_time: 60s, alertname: PrecedeWaitsTooLong, exp_alerts: []}
-      - eval_time: 70s
-        alertname: PrecedeWaitsTooLong
-        exp_alerts:
-          - exp_labels: {severity: warning, member: ana}
-            exp_annotations:
-              summary: "ana: a message has waited for 5m 1s"
-              description: "`precede top` shows for which message it waits: its author or a relay may be away."
-      - {eval_time: 10s, alertname: PrecedeStoreFull, exp_alerts: []}
-"""
-
 
 @needs_promtool
-def test_alerts_fire_when_they_should_and_not_before(tmp_path):
-    shutil.copy(RULES, tmp_path)
-    (tmp_path / "cases.yml").write_text(CASES)
-    done = subprocess.run(
-        ["promtool", "test", "rules", "cases.yml"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+@pytest.mark.parametrize(
+    "command", [("test", "rules", "alerts_test.yml"), ("check", "config", "prometheus.yml")]
+)
+def test_prometheus_takes_the_configuration_and_alerts_fire_when_they_should(command: tuple[str, ...]) -> None:
+    done = subprocess.run(["promtool", *command], cwd=FOLDER, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
