@@ -29,6 +29,7 @@ class Guest {
     this.last = new Map(Object.entries(member.remembered ?? {}));
     this.dropped = {};
     this.written = 0;
+    this.unplaced = this.saidBefore(); // own messages, in the order in which they were said
   }
 
   /** Say something. Resolves when it is durable here; it has a place in the order once the gateway has it. */
@@ -38,21 +39,29 @@ class Guest {
     this.written = Math.max(this.written + 1, (this.last.get(this.name) ?? 0) + 1, Date.now() * 1000);
     const signature = this.identity.sign(this.signedBytes(this.name, this.written, content));
     const signed = concat(PURPOSE, encode([this.name, this.written, content, signature]));
-    await this.member.broadcast(encode(["say", signed]));
-    return `${this.name}:${this.written}`;
+    const said = opened(this.name, this.written, content);
+    this.unplaced.push(said);
+    try {
+      await this.member.broadcast(encode(["say", signed]));
+    } catch (error) {
+      this.unplaced.splice(this.unplaced.indexOf(said), 1);
+      throw error;
+    }
+    return said.id;
   }
 
   /** Take the messages of the total order. Asking for the next one acknowledges the one before, durably. */
   async *[Symbol.asyncIterator]() {
     for await (const message of this.member) {
-      const opened = this.ordered(message);
-      if (!opened || opened.number <= (this.last.get(opened.source) ?? 0)) {
-        if (opened) this.drop("replayed");
+      const next = this.ordered(message);
+      if (!next || next.number <= (this.last.get(next.source) ?? 0)) {
+        if (next) this.drop("replayed");
         continue;
       }
-      this.last.set(opened.source, opened.number);
+      this.last.set(next.source, next.number);
       this.member.remembered = Object.fromEntries(this.last); // saved with the acknowledgement
-      yield opened;
+      if (next.source === this.name) this.unplaced = this.unplaced.filter(({ number }) => number > next.number);
+      yield next;
     }
   }
 
@@ -64,7 +73,7 @@ class Guest {
     return signed;
   }
 
-  read({ payload, born }, kind) {
+  read({ payload }, kind) {
     try {
       const [found, signed] = decode(payload);
       if (found !== kind || text(signed.subarray(0, PURPOSE.length)) !== text(PURPOSE)) return null;
@@ -72,7 +81,7 @@ class Guest {
       const key = this.roster.get(source);
       if (!key || !Number.isSafeInteger(number) || number <= 0 || !(content instanceof Uint8Array)) return null;
       if (!isSigned(key, signature, this.signedBytes(source, number, content))) return null;
-      return { id: `${source}:${number}`, source, number, payload: content, text: text(content), born: new Date(number / 1000), after: [] };
+      return opened(source, number, content);
     } catch {
       return null;
     }
@@ -91,21 +100,24 @@ class Guest {
     const newest = new Map();
     const taken = [];
     for (const message of this.member.history()) {
-      const opened = message.source === this.gateway ? this.read(message, "ordered") : null;
-      if (!opened || opened.number <= (newest.get(opened.source) ?? 0)) continue;
-      newest.set(opened.source, opened.number);
-      taken.push(opened);
+      const next = message.source === this.gateway ? this.read(message, "ordered") : null;
+      if (!next || next.number <= (newest.get(next.source) ?? 0)) continue;
+      newest.set(next.source, next.number);
+      taken.push(next);
     }
     return taken.slice(Math.max(0, taken.length - limit));
   }
 
+  /** After a restart: own messages that have no place in the order yet. */
+  saidBefore() {
+    const said = [...this.member.history(), ...this.member.untaken()].filter(({ source }) => source === this.name);
+    const last = this.last.get(this.name) ?? 0;
+    return said.map((message) => this.read(message, "say")).filter((each) => each && each.number > last);
+  }
+
   /** Own messages that have no place in the order yet. */
   waiting() {
-    const said = [...this.member.history(), ...this.member.untaken()].filter(({ source }) => source === this.name);
-    return said
-      .map((message) => this.read(message, "say"))
-      .filter((opened) => opened && opened.number > (this.last.get(this.name) ?? 0))
-      .map((opened) => ({ ...opened, since: opened.born, waitsFor: ["the gateway"] }));
+    return this.unplaced.map((said) => ({ ...said, since: said.born, waitsFor: ["the gateway"] }));
   }
 
   neighbours() {
@@ -127,3 +139,7 @@ class Guest {
     return this.member.close();
   }
 }
+
+const opened = (source, number, payload) => ({
+  id: `${source}:${number}`, source, number, payload, text: text(payload), born: new Date(number / 1000), after: [],
+});

@@ -187,3 +187,23 @@ def test_a_hostile_gateway_cannot_forge_an_author_in_a_tab(tmp_path: Path) -> No
                 assert dora.wrong == []
 
     asyncio.run(run())
+
+
+def test_a_page_with_a_wrong_invitation_asks_for_another_one(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with chromium() as browser:
+            pages = gateway()
+            async with python_member("ana", pages, tmp_path):
+                address = pages.url.replace("ws", "http", 1)
+                page = await browser.new_page()
+                for wrong, trouble in (("e30", "group: expected a text"), ("not-base64!", "no invitation")):
+                    await page.goto(f"{address}/#{wrong}")
+                    await page.reload()
+                    await page.wait_for_selector("#invitation:not([hidden])")
+                    assert trouble in await page.inner_text("#trouble")
+                dora = await Tab.open(browser, "dora", pages.url)
+                await dora.say("hello")
+                await dora.shows([("dora", "hello")])
+                assert await dora.page.is_hidden("#invitation")
+
+    asyncio.run(run())

@@ -87,7 +87,10 @@ async function chat(settings) {
 
 try {
   const settings = invitation();
-  if (settings) chat(settings).catch((error) => trouble(error.message));
+  if (settings) chat(settings).catch((error) => {
+    trouble(error.message);
+    element("invitation").hidden = !element("writing").hidden; // never joined: offer to paste another address
+  });
   else element("invitation").hidden = false;
 } catch {
   trouble("This address has no invitation that can be read. Paste it whole.");
