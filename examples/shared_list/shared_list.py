@@ -93,7 +93,7 @@ class Kept:
         try:
             change = json.loads(message.payload)
             self.list.apply(str(message.id), message.source, message.broadcast_us or 0, change)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             print(f"a message of {message.source} was ignored: it is no change of a list")
         beside = self._path.with_suffix(".new")
         beside.write_text(json.dumps(self.list.items))
@@ -171,8 +171,9 @@ def main() -> None:
     parser.add_argument("--peer", action="append", default=[], type=address_of, metavar="HOST:PORT")
     parser.add_argument("--listen", default=("", 0), type=address_of, metavar="HOST:PORT")
     parser.add_argument("--no-lan", action="store_true", help="do not look for members on the LAN")
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("show", help="show the list")
+    parser.set_defaults(verb="show")
+    verbs = parser.add_subparsers(dest="verb")
+    verbs.add_parser("show", help="show the list; also without any verb")
     verbs.add_parser("sync", help="stay with the others and show every change")
     verbs.add_parser("add", help="add an item").add_argument("words", nargs="+")
     for verb in ("done", "undone", "remove"):

@@ -13,6 +13,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import precede
 from tests.runtime.watched import running
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +129,28 @@ def test_lists_that_were_apart_merge_in_any_order_of_arrival() -> None:
         results.add(json.dumps(items.shown()))
     assert len(results) == 1
     assert [item["text"] for _, item in json.loads(results.pop())] == ["rye", "wine"]
+
+
+def test_nothing_that_a_member_writes_ends_the_list_of_another(tmp_path: Path) -> None:
+    kept = shared_list().Kept(tmp_path / "list.json")
+
+    def take(number: int, payload: bytes) -> None:
+        id = precede.MessageId(1, 0, number)
+        kept.take(precede.Delivered("ana", number, payload, id))
+
+    take(1, b'{"op": "add", "text": "bread"}')
+    item = next(iter(kept.list.items)).encode()
+    hostile = [b"", b"\xff", b"[" * 100_000, b"3", b"null", b'["op"]', b'{"op": []}', b'{"op": "sell"}']
+    for count in (b"1e999", b"NaN", b'"x"', b"null", b"[]"):
+        hostile.append(b'{"op": "done", "item": "%b", "value": true, "count": %b}' % (item, count))
+    hostile.append(b'{"op": "done", "item": ["1"], "value": true, "count": 1}')
+    for number, payload in enumerate(hostile, 2):
+        take(number, payload)
+    take(99, b'{"op": "text", "item": "%b", "value": "\\ud800", "count": 1}' % item)
+    again = shared_list().Kept(tmp_path / "list.json").list
+    assert again.items == kept.list.items
+    assert not again.items[item.decode()]["done"]
+    again.print()
 
 
 def test_a_shared_list_merges_after_its_members_were_apart(tmp_path: Path) -> None:
