@@ -28,6 +28,25 @@ def test_every_file_and_test_that_the_page_names_exists() -> None:
         )
 
 
+def test_every_reason_for_a_drop_is_in_the_table() -> None:
+    counted = re.compile(r"""(?:dropped(?:_here)?\[|\bdrop\(|_count\(|Garbled\()([^\])\n]*)""")
+    sources = (ROOT / "src" / "precede" / "runtime").rglob("*.py")
+    reasons = {
+        reason
+        for source in sources
+        for counter in counted.findall(source.read_text(encoding="utf-8"))
+        for reason in re.findall(r'"(\w+)"', counter)
+    }
+    assert len(reasons) > 25
+    table = PAGE.split("## Drops are counted")[1].split("\n## ")[0]
+    explained = {
+        name
+        for row in table.splitlines()
+        for name in re.findall(r"`(\w+)`", row.partition("|")[2].split("|")[0])
+    }
+    assert reasons - explained == set()
+
+
 def bounds() -> list[tuple[str, list[str]]]:
     """The rows of the table of bounds: its text, and the constants it names."""
     table = PAGE.split("<!-- bounds -->")[1].split("\n\n")[0].strip().splitlines()[2:]
