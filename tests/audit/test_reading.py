@@ -60,6 +60,12 @@ def test_a_copy_without_a_row_is_an_interval(tmp_path: Path) -> None:
     assert [(copy.node, copy.latest_us) for copy in missing] == [("b", 9_000_000)]
 
 
+def test_a_row_that_names_no_peer_adds_no_node(tmp_path: Path) -> None:
+    text = "node,kind,message,at\na,created,m,1\nb,received,m,5\nb,sent,m,6\n"
+    log = read_event_files([write(tmp_path, text)])
+    assert [(copy.node, copy.is_row) for copy in log.first_copies] == [("b", True)]
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

@@ -156,6 +156,12 @@ def test_the_command_prints_what_the_library_measures(tmp_path: Path, capsys: py
     assert capsys.readouterr().out == "age_s,deliveries,share_of_expected\n2.5,1,0.5\n"
     assert main(["measure", str(tmp_path / "run")]) == 0
     assert "delivery_ratio" in capsys.readouterr().out
+    assert main(["measure", str(tmp_path / "run"), "--only", "age_us_m", "--only", "delivery_ratio"]) == 0
+    shown = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert shown["age_us_mean"] == "2.500 s"
+    assert all("delivery_ratio" in name or "age_us_m" in name for name in shown)
+    assert main(["measure", str(tmp_path / "run"), "--only", "agee"]) == 2
+    assert "no measure has 'agee' in its name" in capsys.readouterr().err
     assert main(["measure", str(tmp_path / "nothing")]) == 2
     assert "no such file" in capsys.readouterr().err
     (tmp_path / "run" / "run.json").write_text('{"run": 5}')

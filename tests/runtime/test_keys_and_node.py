@@ -126,6 +126,21 @@ def test_two_nodes_as_filters(tmp_path: Path) -> None:
     assert list((tmp_path / "log" / "ana").glob("events-*.parquet"))
 
 
+def test_a_person_at_a_terminal_is_told_what_to_do_and_who_is_heard(tmp_path: Path) -> None:
+    make_keys(tmp_path / "g.keys")
+    here, there = free_ports(2)
+    on_a_terminal = "import pty, sys; pty.spawn([sys.executable, '-m', 'precede', *sys.argv[1:]])"
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+    def node(name: str, bind: str, peer: str) -> list[str]:
+        return ["node", name, "--keys", "g.keys", "--bind", f"127.0.0.1:{bind}", "--peer", f"127.0.0.1:{peer}"]
+
+    with running(*node("ana", here, there), program=("-c", on_a_terminal), cwd=tmp_path, env=env) as ana:
+        ana.until(lambda line: "Type a line and Enter" in line, "out")
+        with running(*node("ben", there, here), cwd=tmp_path, env=env):
+            ana.until(lambda line: "precede node: ben is heard" in line, "out")
+
+
 def test_a_node_without_keys_is_told_how_to_make_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["node", "ana"]) == 2
     assert "precede keys make" in capsys.readouterr().err

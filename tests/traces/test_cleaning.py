@@ -182,7 +182,7 @@ def test_an_option_of_another_format_is_one_line_and_exit_code_2(
     assert main([*call, "--as", "sightings", "--at-least", "120s", "--internal"]) == 0
     said = capsys.readouterr().out
     assert "read with: --at-least 2min --internal" in said
-    assert "rejected, sighting of an external device: 1" in said
+    assert "rejected, sighting of an external device: 1 (line 3)" in said
     for options, text in (
         (["--as", "tij", "--overlap", "first"], "--overlap: not an option of `--as tij`"),
         (["--as", "sightings", "--overlap", "last"], "--overlap last: expected union or first"),

@@ -29,7 +29,7 @@ class Created(NamedTuple):
 
 
 class Hop(NamedTuple):
-    """A row about a copy on its way from `sender` to `receiver`.
+    """A row about a copy on its way from `sender` to `receiver`; the other end is "" if the row does not name it.
 
     `writer` is the one whose clock `at_us` is, `size` the bytes sent, if the row says so. `message` is None for
     rows that name no message: they show a link.
@@ -159,7 +159,7 @@ def _first_copies(messages: Mapping[str, Created], hops: Sequence[Hop]) -> list[
         mentioned[place] = None
     copies = []
     for node, message in mentioned:
-        if messages[message].source == node:
+        if node == "" or messages[message].source == node:
             continue
         first, sent = received.get((node, message), UNBOUNDED), passed_on.get((node, message), UNBOUNDED)
         is_row = first <= sent and first < UNBOUNDED

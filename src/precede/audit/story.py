@@ -13,6 +13,7 @@ from msgspec import Struct, to_builtins
 
 from precede.audit.clocks import Clocks
 from precede.audit.deployment import Deployment
+from precede.audit.event_files import EVERYTHING
 from precede.witness.verify import verify
 
 
@@ -45,10 +46,11 @@ class Story(Struct, frozen=True):
     def sentences(self) -> list[str]:
         """Return the story as sentences."""
         had = _spoken(self.second_created_us - self.first_at_replier_us)
+        group, same = ("", "") if self.group == EVERYTHING else (f" to {self.group}", " to the same group")
         return [
-            f"Phone {self.author} wrote message {self.first} to {self.group}.",
-            f"Phone {self.replier} received it, and {had} later, by its own clock, wrote message {self.second}"
-            f" to the same group.",
+            f"Phone {self.author} wrote message {self.first}{group}.",
+            f"Phone {self.replier} received it, and {had} later, by its own clock, wrote message"
+            f" {self.second}{same}.",
             f"Phone {self.receiver} received {self.second} first. Message {self.first} came"
             f" {_spoken(self.late_us)} later, by its own clock.",
             "Whether the second message answers the first is not in the log; that its author had it is.",

@@ -22,7 +22,10 @@ class Reject(NamedTuple):
 
 
 class RowCounts(Struct):
-    """Counts for one file: rows read are rows kept plus rows rejected; `reasons` counts the rejects."""
+    """Counts for one file: rows read are rows kept plus rows rejected.
+
+    `reasons` counts the rejects, and `first_places` says where the first one of each reason is.
+    """
 
     file: str
     format: str
@@ -30,6 +33,7 @@ class RowCounts(Struct):
     rows_kept: int = 0
     rows_rejected: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
+    first_places: dict[str, str] = field(default_factory=dict)
 
     def reject(self, line: int, reason: str, table: str | None = None) -> Reject:
         """Count and return a rejected row; `table` is the table inside an archive.
@@ -39,6 +43,7 @@ class RowCounts(Struct):
         self.rows_rejected += 1
         kind = reason.split(":", 1)[0]
         self.reasons[kind] = self.reasons.get(kind, 0) + 1
+        self.first_places.setdefault(kind, f"line {line}" if table is None else f"{table}, line {line}")
         return Reject(self.file if table is None else f"{self.file}/{table}", line, reason)
 
     def rows(self) -> str:
@@ -47,7 +52,12 @@ class RowCounts(Struct):
 
     def rejected(self) -> list[str]:
         """Return a line of text for each reason."""
-        return [f"rejected, {reason}: {count:,}" for reason, count in self.reasons.items()]
+        text = []
+        for reason, count in self.reasons.items():
+            place = self.first_places.get(reason)
+            first = "" if place is None else f" ({place})" if count == 1 else f" (the first: {place})"
+            text.append(f"rejected, {reason}: {count:,}{first}")
+        return text
 
     def check_rejects(self) -> None:
         """Raise BadInput if over a million rows were rejected so far, and they are over nine tenths of all."""

@@ -88,7 +88,7 @@ def command(
     if as_json:
         print(json.dumps(plain, indent=2))
     else:
-        print("\n".join([*describe(study), *describe_replays(rows)]))
+        print("\n".join([*describe(study), *describe_replays(_worth_showing(rows, study))]))
     return 0 if study.holds else 1
 
 
@@ -132,15 +132,15 @@ def describe(study: Study) -> list[str]:
     """Return the lines of a study."""
     log = study.deployment
     missing = sum(not copy.is_row for copy in log.first_copies)
+    groups = study.by_group if len(log.groups) > 1 else [c for c in study.by_group if c.group not in log.groups]
     unfollowed = f"; {log.unfollowed:,} more cannot be followed" if log.unfollowed else ""
     lines = [
         f"{log.name}: {len(log.created):,} messages{unfollowed};"
         f" {len(log.first_copies):,} first copies, {missing:,} of them without a row",
         "",
-        "Late copies over all orders that the log allows, margin 0 (in brackets: with copies without a row)",
-        *_table(
-            [_group_cells(count) for count in study.by_group], ("group", "order", "verdict", "late", "of", "")
-        ),
+        "Late copies over all orders that the log allows, margin 0"
+        + (" (in brackets: with copies without a row)" if missing else ""),
+        *_table([_group_cells(count) for count in groups], ("group", "order", "verdict", "late", "of", "")),
         "",
         "All groups, by margin",
         *_table(
@@ -168,6 +168,13 @@ def describe(study: Study) -> list[str]:
         told = [*study.story.sentences(), *study.story.proof.splitlines()]
         lines += ["", "The latest of the late copies", *(f"  {line}" for line in told)]
     return lines
+
+
+def _worth_showing(rows: list[Row], study: Study) -> list[Row]:
+    """Leave out what says the same again: the replay of each group by itself, if there is one group."""
+    from precede.audit.replay import GROUPS
+
+    return [row for row in rows if row.replay != GROUPS or len(study.deployment.groups) > 1]
 
 
 def describe_replays(rows: list[Row]) -> list[str]:

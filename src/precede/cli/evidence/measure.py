@@ -14,6 +14,10 @@ def command(
         typer.Option("--as", help="table, json, The ONE's MessageStatsReport, or the ages as CSV"),
     ] = "table",
     as_json: Annotated[bool, typer.Option("--json", help="the same as --as json")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="only measures with this in their name: delivery, wait; may be repeated"),
+    ] = None,
 ) -> int:
     """Measure a run from its event log: ratios, latencies, copies, buffers, bytes and energy.
 
@@ -25,6 +29,7 @@ def command(
     Example:
       precede simulate city-bus --protocol unordered --set dissemination=prophet --set to=1 --out out/prophet
       precede measure out/prophet
+      precede measure out/prophet --only delivery_ratio --only age
       precede measure out/prophet --as one-stats > stats.txt
       precede measure out/prophet --as cdf > ages.csv
     """
@@ -52,6 +57,12 @@ def command(
     gauges = log.with_name("gauges.parquet")
     if gauges.is_file():
         measures |= measure_gauges(gauges, window)
+    if only is not None:
+        chosen = {name: value for name, value in measures.items() if any(part in name for part in only)}
+        if not chosen:
+            raise BadInput(f"--only: no measure has {' or '.join(map(repr, only))} in its name")
+        if form in ("table", "json"):
+            measures = chosen
     if as_json or form == "json":
         print(json.dumps(measures, indent=2))
     elif form == "one-stats":
@@ -63,5 +74,12 @@ def command(
     else:
         for name, value in measures.items():
             if value is not None:
-                print(f"{name:<36} {value:,.6g}" if isinstance(value, float) else f"{name:<36} {value:,}")
+                print(f"{name:<36} {_written(name, value)}")
     return 0
+
+
+def _written(name: str, value: float) -> str:
+    """Write a measure for people: microseconds as seconds, large numbers with commas."""
+    if "_us" in name:
+        return f"{value / 1e6:,.3f} s"
+    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"

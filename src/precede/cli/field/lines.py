@@ -26,6 +26,7 @@ _RETRY_S: Final = 0.1
 _REPORT_RETRIES_S: Final = 10.0
 _KEYS_S: Final = 1.0
 _BAD_KEYS_S: Final = 60.0
+_NEIGHBOURS_S: Final = 0.5
 
 
 def set_up_logging(form: str) -> None:
@@ -49,7 +50,8 @@ async def run_as_filter(
     """Broadcast the lines of standard input and print what is delivered, until the input ends.
 
     The member stays `linger` seconds more. Prints a status line every `status` seconds, if not 0, prints
-    warnings about the group, and follows changes of the key file.
+    warnings about the group, and follows changes of the key file. If a person types the input, they are told
+    what to do and who is heard.
     """
     async with group:
         work: list[Coroutine[Any, Any, None]] = [
@@ -58,6 +60,8 @@ async def run_as_filter(
         ]
         if status:
             work.append(_print_status(group, status))
+        if sys.stdin.isatty() and sys.stderr.isatty():
+            work.append(_tell_who_is_heard(group))
         tasks = [asyncio.create_task(coroutine) for coroutine in work]
         follower = [] if keys is None else [asyncio.create_task(_follow_keys(group, keys))]
         if roster is not None:
@@ -133,6 +137,19 @@ async def _print_status(group: Group, seconds: float) -> None:
     while True:
         await asyncio.sleep(seconds)
         print(msgspec.json.encode(group.status()).decode(), file=sys.stderr, flush=True)
+
+
+async def _tell_who_is_heard(group: Group) -> None:
+    print("Type a line and Enter: every member gets it. Ctrl-C ends.", file=sys.stderr, flush=True)
+    heard: list[str] = []
+    while True:
+        now = group.neighbours()
+        news = [f"{name} is heard" for name in now if name not in heard]
+        news += [f"{name} is no longer heard" for name in heard if name not in now]
+        for line in news:
+            print(f"precede node: {printable(line)}", file=sys.stderr, flush=True)
+        heard = now
+        await asyncio.sleep(_NEIGHBOURS_S)
 
 
 async def _follow_keys(group: Group, file: Path) -> None:

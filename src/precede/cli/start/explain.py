@@ -68,4 +68,5 @@ def command(
         print("\n".join(f"{entry.code}  {entry.title}" for entry in entries))
     else:
         (entry,) = entries
-        print(f"{entry.code}: {entry.title}\n\n{entry.why}\n\n{entry.remedy}\n\nMore: {page_of(entry.code)}")
+        more = f"More: {page_of(entry.code)} in the repository"
+        print(f"{entry.code}: {entry.title}\n\n{entry.why}\n\n{entry.remedy}\n\n{more}")
