@@ -29,7 +29,7 @@ class Created(NamedTuple):
 
 
 class Hop(NamedTuple):
-    """A row about a copy on its way from `sender` to `receiver`; the other end is "" if the row does not name it.
+    """A row about a copy on its way from `sender` to `receiver`; "" is an end that the row does not name.
 
     `writer` is the one whose clock `at_us` is, `size` the bytes sent, if the row says so. `message` is None for
     rows that name no message: they show a link.

@@ -1,10 +1,15 @@
 """`precede measure`: the measures of a run that has been carried out."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from precede.measures.statistics import Measures
 
 
 def command(
@@ -57,14 +62,8 @@ def command(
     gauges = log.with_name("gauges.parquet")
     if gauges.is_file():
         measures |= measure_gauges(gauges, window)
-    if only is not None:
-        chosen = {name: value for name, value in measures.items() if any(part in name for part in only)}
-        if not chosen:
-            raise BadInput(f"--only: no measure has {' or '.join(map(repr, only))} in its name")
-        if form in ("table", "json"):
-            measures = chosen
     if as_json or form == "json":
-        print(json.dumps(measures, indent=2))
+        print(json.dumps(_chosen(measures, only), indent=2))
     elif form == "one-stats":
         print(one_stats(log.parent.name, measures, events.samples), end="")
     elif form == "cdf":
@@ -72,10 +71,20 @@ def command(
         for age, count in distribution(events.samples["age_us"]):
             print(f"{age / 1e6},{count},{count / (measures['expected_deliveries'] or 1)}")
     else:
-        for name, value in measures.items():
+        for name, value in _chosen(measures, only).items():
             if value is not None:
                 print(f"{name:<36} {_written(name, value)}")
     return 0
+
+
+def _chosen(measures: Measures, parts: list[str] | None) -> Measures:
+    """Return the measures whose names contain one of the parts; all without parts."""
+    from precede.core.errors import BadInput
+
+    chosen = {name: value for name, value in measures.items() if any(part in name for part in parts or [""])}
+    if not chosen:
+        raise BadInput(f"--only: no measure has {' or '.join(map(repr, parts or []))} in its name")
+    return chosen
 
 
 def _written(name: str, value: float) -> str:
