@@ -19,10 +19,7 @@ def command(
         typer.Option("--as", help="table, json, The ONE's MessageStatsReport, or the ages as CSV"),
     ] = "table",
     as_json: Annotated[bool, typer.Option("--json", help="the same as --as json")] = False,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(help="only measures with this in their name: delivery, wait; may be repeated"),
-    ] = None,
+    only: Annotated[list[str] | None, typer.Option(help="part of a measure's name; may be repeated")] = None,
 ) -> int:
     """Measure a run from its event log: ratios, latencies, copies, buffers, bytes and energy.
 
@@ -71,9 +68,7 @@ def command(
         for age, count in distribution(events.samples["age_us"]):
             print(f"{age / 1e6},{count},{count / (measures['expected_deliveries'] or 1)}")
     else:
-        for name, value in _chosen(measures, only).items():
-            if value is not None:
-                print(f"{name:<36} {_written(name, value)}")
+        print("\n".join(_lines(_chosen(measures, only))))
     return 0
 
 
@@ -87,8 +82,12 @@ def _chosen(measures: Measures, parts: list[str] | None) -> Measures:
     return chosen
 
 
+def _lines(measures: Measures) -> list[str]:
+    """Write measures for people: microseconds as seconds, large numbers with commas."""
+    return [f"{name:<36} {_written(name, value)}" for name, value in measures.items() if value is not None]
+
+
 def _written(name: str, value: float) -> str:
-    """Write a measure for people: microseconds as seconds, large numbers with commas."""
     if "_us" in name:
         return f"{value / 1e6:,.3f} s"
     return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
