@@ -149,3 +149,21 @@ def test_a_sweep_here_needs_no_spark(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "office: 1 runs" in done.stdout
+
+
+def test_an_error_in_a_spark_task_is_one_line_with_its_cause(verb, capsys):
+    traceback = 'Traceback (most recent call last):\n  File "a.py", line 5, in boom\n    f()\n    ^^^\n'
+
+    class PythonException(Exception):
+        pass
+
+    def body() -> None:
+        raise PythonException(
+            f"An exception was thrown from the Python worker:\n{traceback}ValueError: no luck\n"
+        )
+
+    verb(body)
+    assert cli.main(["try"]) == cli.FAILURE
+    assert capsys.readouterr().err == (
+        "precede try: failed: ValueError: no luck (in a Spark task) (PRECEDE_TRACEBACK=1 shows where) [E009]\n"
+    )

@@ -50,6 +50,13 @@ def test_exit_codes_and_what_is_printed(log):
     assert done.stderr.count("\n") == 1
 
 
+def test_a_file_url_is_a_path(log, monkeypatch):
+    monkeypatch.chdir(log(BAD).parent)
+    by_path, by_url = precede("verify", log(BAD), "--json"), precede("verify", log(BAD).as_uri(), "--json")
+    assert log(BAD).as_uri().startswith("file:///")
+    assert (by_url.returncode, json.loads(by_url.stdout)) == (1, json.loads(by_path.stdout))
+
+
 def test_json_is_one_object_with_the_agreed_keys(log):
     done = precede("verify", log(BAD), "--json")
     told = json.loads(done.stdout)

@@ -164,3 +164,26 @@ def test_the_command_prints_its_result_and_the_file(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "30 nodes in 1,200 segments" in printed
     assert str(Lake(tmp_path).path("contacts", "walk@25m")) in printed
+
+
+def crowd(lake, trace, segments, nodes, side):
+    """Write a trace in which `nodes` nodes stand still in a square, each in pieces of one second."""
+    random = np.random.default_rng(1)
+    node, second = np.divmod(np.arange(segments), segments // nodes)
+    x, y = random.uniform(0, side, (2, nodes))
+    columns = {
+        "trace": pa.repeat(trace, segments),
+        "node": pa.array([f"n{number}" for number in range(nodes)]).take(pa.array(node)),
+        **{"t0_us": second * 1_000_000, "x0": x[node], "y0": y[node]},
+        **{"t1_us": (second + 1) * 1_000_000, "x1": x[node], "y1": y[node]},
+    }
+    with lake.job("make").hold() as made:
+        made.write("segments", trace, pa.table(columns, schema=SEGMENTS.arrow()))
+
+
+def test_work_decides_for_spark_and_not_the_number_of_segments(tmp_path):
+    lake = Lake(tmp_path / "lake")
+    crowd(lake, "scattered", 400_000, 200, side=20_000.0)
+    crowd(lake, "dense", 400_000, 2_000, side=100.0)
+    assert job.estimate_cpu_s(lake, "scattered", 50.0) < 1 < job.SPARK_PAYS_S
+    assert job.estimate_cpu_s(lake, "dense", 50.0) > job.SPARK_PAYS_S

@@ -255,8 +255,16 @@ def _show_traceback(error: BaseException) -> None:
 
 def _unexpected(verb: str, error: BaseException) -> int:
     _show_traceback(error)
-    cause = f"{type(error).__name__}: {error}".rstrip(": ")
+    cause = _raised_in_a_task(error) or f"{type(error).__name__}: {error}".rstrip(": ")
     return _complain(f"precede {verb}", f"failed: {cause} (PRECEDE_TRACEBACK=1 shows where)", FAILURE, FAILED)
+
+
+def _raised_in_a_task(error: BaseException) -> str | None:
+    """The last line of the traceback that Spark puts into the message of an error in a Python worker."""
+    if type(error).__name__ != "PythonException":
+        return None
+    lines = [line for line in str(error).splitlines() if line and not line[0].isspace()]
+    return f"{lines[-1]} (in a Spark task)" if len(lines) > 1 else None
 
 
 def _leave_the_pipe() -> int:

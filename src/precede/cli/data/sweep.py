@@ -93,6 +93,7 @@ def describe(summary: SweepSummary, location: str | Path) -> list[str]:
     lines += by_other_code(summary.by_other_code)
     if summary.failed:
         lines.append(f"  {summary.failed:,} failed; the first: {summary.first_failure}")
+        lines.append(f"  their tracebacks are in the table runs of {location}")
     if sum(summary.verdicts.values()):
         lines.append(
             "  verdicts: " + ", ".join(f"{count:,} {word}" for word, count in summary.verdicts.items())
