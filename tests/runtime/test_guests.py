@@ -8,7 +8,10 @@ import msgspec
 import pytest
 
 import precede
+from precede.core.identity import MessageId
 from precede.runtime.evidence.signatures import SigningKey
+from precede.runtime.flow.sending import MOST_PAYLOAD
+from precede.runtime.guests.signed_payloads import MOST_SIGNED_BYTES
 
 SEEDS = {name: bytes([place + 1]) * 32 for place, name in enumerate(("ana", "dora", "eva"))}
 ROSTER = {name: SigningKey(seed).public for name, seed in SEEDS.items()}
@@ -16,6 +19,13 @@ ROSTER = {name: SigningKey(seed).public for name, seed in SEEDS.items()}
 
 def payloads_of(name: str, group: str = "picnic") -> precede.SignedPayloads:
     return precede.SignedPayloads(group, name, SEEDS[name], ROSTER)
+
+
+def member(who: str, peers: list[tuple[str, int]]) -> precede.Group:
+    """A member of the guest group."""
+    name, transport = precede.GuestGateway.group_of("picnic"), precede.UdpTransport(("127.0.0.1", 0), peers)
+    keys = {"key": bytes(32), "identity": SEEDS[who], "roster": ROSTER}
+    return precede.join(name, who, transport=transport, beacon=0.05, **keys)  # type: ignore[arg-type]
 
 
 def test_only_payloads_that_a_member_signed_for_this_group_are_opened_and_each_once() -> None:
@@ -38,15 +48,50 @@ def test_only_payloads_that_a_member_signed_for_this_group_are_opened_and_each_o
         precede.SignedPayloads("picnic", "ana", SEEDS["eva"], ROSTER)
 
 
+def test_a_signed_payload_is_no_larger_than_a_gateway_can_carry() -> None:
+    ana, dora = payloads_of("ana"), payloads_of("dora")
+    with pytest.raises(precede.Refused, match="too large for guests"):
+        dora.sign(bytes(MOST_SIGNED_BYTES))
+    payload = dora.sign(bytes(MOST_SIGNED_BYTES - 200))
+    assert ana.read(payload) is not None
+    larger = b"precede guest 1" + msgspec.msgpack.encode(("dora", 1, bytes(MOST_SIGNED_BYTES), bytes(64)))
+    assert ana.read(larger) is None
+
+
+def test_no_message_stops_a_gateway(caplog: pytest.LogCaptureFixture) -> None:
+    """One payload of the largest size, of a member or a guest, once stopped the gateway at every start."""
+
+    async def run() -> None:
+        sent: list[bytes] = []
+
+        async def send(payload: bytes) -> None:
+            if len(payload) > 1000:
+                raise precede.Refused("too large for this network")
+            sent.append(payload)
+
+        async with member("ana", []) as guests, member("dora", [guests.address]) as dora:
+            gateway = precede.GuestGateway(guests, payloads_of("ana"), send)
+            for size in (MOST_PAYLOAD, 10):
+                await gateway.forward(precede.Delivered("ana", 1, bytes(size), MessageId(1, 0, 1)))
+            listening = asyncio.create_task(gateway.listen())
+            large, small = payloads_of("dora").sign(bytes(2000)), payloads_of("dora").sign(b"bread")
+            for payload in (large, large, small):
+                await dora.broadcast(msgspec.msgpack.encode(("say", payload)))
+            async with asyncio.timeout(30):
+                while not sent:
+                    await asyncio.sleep(0.02)
+            assert sent == [small]
+            assert not listening.done()
+            listening.cancel()
+
+    asyncio.run(run())
+    assert [record.getMessage() for record in caplog.records] == [
+        "the gateway of guests leaves a message of dora out: too large for this network"
+    ]
+
+
 def test_a_gateway_sends_on_what_a_guest_says_in_its_own_name_alone() -> None:
     async def run() -> None:
-        name = precede.GuestGateway.group_of("picnic")
-
-        def member(who: str, peers: list[tuple[str, int]]) -> precede.Group:
-            transport = precede.UdpTransport(("127.0.0.1", 0), peers)
-            keys = {"key": bytes(32), "identity": SEEDS[who], "roster": ROSTER}
-            return precede.join(name, who, transport=transport, beacon=0.05, **keys)  # type: ignore[arg-type]
-
         sent: list[bytes] = []
 
         async def send(payload: bytes) -> None:

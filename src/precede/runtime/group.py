@@ -163,6 +163,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
         self._state.phase = "open"
         try:
             for transport, links in zip(self._transports, self._all_links, strict=True):
+                transport.sealed = self._membership.has_keys
                 await transport.start(links.frame)
             await self._watch.start(self._driver.incarnation)
             self._driver.start()

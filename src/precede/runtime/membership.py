@@ -187,6 +187,10 @@ class Membership:
     def evidence(self) -> list[Equivocation]:
         return [] if self._evidence is None else self._evidence.listed()
 
+    @property
+    def has_keys(self) -> bool:
+        return bool(self._settings.keys)
+
     def new_admission(self) -> Admission:
         """Make what decides which frames of a transport are authentic; later keys and rosters reach it too."""
         settings, boot = self._settings, secrets.randbits(63)

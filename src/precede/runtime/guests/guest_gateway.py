@@ -1,16 +1,19 @@
 """The gateway of guests: carries messages between a total-order group and its guest group."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
 
+from precede.core.errors import NotYet, Refused
 from precede.runtime.deliveries import Delivered
 from precede.runtime.group import Group
-from precede.runtime.guests.signed_payloads import SignedPayloads
+from precede.runtime.guests.signed_payloads import MOST_SIGNED_BYTES, SignedPayloads
 
 _ORDERED: Final = "ordered"
 _SAY: Final = "say"
+_log: Final = logging.getLogger("precede")
 _decoder: Final = msgspec.msgpack.Decoder(tuple[str, bytes])
 
 
@@ -34,6 +37,7 @@ class GuestGateway:
         self._guests = guests
         self._payloads = payloads
         self._broadcast = broadcast
+        self._warned: set[str] = set()
 
     @staticmethod
     def group_of(group: str) -> str:
@@ -41,8 +45,10 @@ class GuestGateway:
         return f"{group} guests"
 
     async def forward(self, message: Delivered) -> None:
-        """Tell the guests the next message of the total order."""
-        await self._guests.broadcast(msgspec.msgpack.encode((_ORDERED, message.payload)))
+        """Tell the guests the next message of the total order, unless it is larger than any that opens."""
+        if len(message.payload) <= MOST_SIGNED_BYTES:
+            told = msgspec.msgpack.encode((_ORDERED, message.payload))
+            await self._carry(self._guests.broadcast, told, message.source)
 
     async def listen(self) -> None:
         """Broadcast what guests say, until cancelled. A payload that its guest has not signed is ignored."""
@@ -53,4 +59,17 @@ class GuestGateway:
                 continue
             signed = self._payloads.read(payload)
             if kind == _SAY and signed is not None and signed[0] == message.source:
-                await self._broadcast(payload)
+                await self._carry(self._broadcast, payload, message.source)
+
+    async def _carry(self, broadcast: Callable[[bytes], Awaitable[None]], payload: bytes, author: str) -> None:
+        """Broadcast a payload. If the group refuses it for good, go on with the next one: else its author
+        would stop the gateway.
+        """
+        try:
+            await broadcast(payload)
+        except NotYet:
+            raise
+        except Refused as error:
+            if author not in self._warned:
+                self._warned.add(author)
+                _log.warning("the gateway of guests leaves a message of %s out: %s", author, error)

@@ -6,11 +6,13 @@ from typing import Final
 
 import msgspec
 
-from precede.core.errors import BadInput
+from precede.core.errors import BadInput, Refused
 from precede.runtime.evidence.signatures import SigningKey, is_signed
 
 _PURPOSE: Final = b"precede guest 1"
 _LARGEST_NUMBER: Final = 1 << 53
+MOST_SIGNED_BYTES: Final = 900_000
+"""The most bytes of a signed payload. A gateway wraps it once more, and that must fit into a packet too."""
 
 
 class _Signed(msgspec.Struct, array_like=True, frozen=True):
@@ -50,10 +52,14 @@ class SignedPayloads:
         self._written = 0
 
     def sign(self, content: bytes) -> bytes:
-        """Return the payload to broadcast for some content."""
+        """Return the payload to broadcast for some content. Raise Refused if it would be too large."""
         self._written = max(self._written + 1, self._last.get(self._name, 0) + 1, time.time_ns() // 1000)
         signature = self._key.sign(self._signed_bytes(self._name, self._written, content))
-        return _PURPOSE + msgspec.msgpack.encode(_Signed(self._name, self._written, content, signature))
+        payload = _PURPOSE + msgspec.msgpack.encode(_Signed(self._name, self._written, content, signature))
+        if len(payload) > MOST_SIGNED_BYTES:
+            size, most = len(payload), MOST_SIGNED_BYTES
+            raise Refused(f"a signed payload of {size:,} bytes is too large for guests (at most {most:,})")
+        return payload
 
     def open(self, payload: bytes) -> tuple[str, bytes] | None:
         """Return author and content of a payload; None if no member signed it, or if it is a repetition."""
@@ -69,7 +75,7 @@ class SignedPayloads:
         return None if signed is None else (signed.author, signed.content)
 
     def _read(self, payload: bytes) -> _Signed | None:
-        if not payload.startswith(_PURPOSE):
+        if len(payload) > MOST_SIGNED_BYTES or not payload.startswith(_PURPOSE):
             return None
         try:
             signed = _decoder.decode(payload[len(_PURPOSE) :])

@@ -22,7 +22,7 @@ def check_url(url: Any) -> None:
     """Raise BadInput if this is not the URL of a WebSocket."""
     try:
         parts = urlsplit(url)
-        if parts.scheme in ("ws", "wss") and parts.hostname and parts.port != 0:
+        if parts.scheme in ("ws", "wss") and parts.hostname and parts.port != 0 and not parts.fragment:
             return
     except (ValueError, TypeError, AttributeError):
         pass  # not a text, or a port beyond 65535

@@ -38,6 +38,7 @@ class CombinedTransport(Transport):
     async def start(self, on_frame: OnFrame) -> None:
         for number, transport in enumerate(self._transports):
             transport.on_link = partial(self._on_link, number)
+            transport.sealed = self.sealed
             await transport.start(self._heard_on(number, on_frame))
 
     def _on_link(self, number: int, where: Where, up: bool) -> None:

@@ -5,6 +5,7 @@ such one is closed first. So strangers who keep connections open keep no member 
 """
 
 import asyncio
+import sys
 from typing import Final, Generic, Protocol, TypeVar, cast
 
 from precede.runtime.transports.transport import OnFrame, Transport, Where
@@ -16,6 +17,16 @@ FIRST_WAIT: Final = 0.1
 LONGEST_WAIT: Final = 5.0
 """Seconds before a broken connection is opened again, doubled after each failure."""
 STRANGER_SECONDS: Final = 10.0
+
+
+def most_connections() -> int:
+    """Return how many connections are kept: at most half of the files that this process may open."""
+    if sys.platform == "win32":
+        return _MOST_CONNECTIONS
+    import resource
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(_MOST_CONNECTIONS, files // 2)
 
 
 class Connection(Protocol):
@@ -42,6 +53,7 @@ class ConnectedTransport(Transport, Generic[AnyConnection]):
         self._strangers: dict[int, asyncio.TimerHandle] = {}
         self._number = 0
         self._on_frame: OnFrame | None = None
+        self._most = most_connections()
 
     def send(self, frame: bytes, where: Where) -> None:
         connection = self._connections.get(cast(int, where))
@@ -58,7 +70,7 @@ class ConnectedTransport(Transport, Generic[AnyConnection]):
 
     def opened(self, connection: AnyConnection) -> int | None:
         """Register a connection and return its number. If there are too many, close one without a member."""
-        if len(self._connections) >= _MOST_CONNECTIONS:
+        if len(self._connections) >= self._most:
             if not self._strangers:
                 return None
             self._remove(next(iter(self._strangers)))

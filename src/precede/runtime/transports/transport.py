@@ -51,6 +51,8 @@ class Transport(ABC):
     """Whether `broadcast` is one transmission that all hear, not one for each place."""
     pace: float = 1.0
     """How many times slower than a LAN this medium is: it multiplies waits for answers."""
+    sealed: bool = True
+    """Whether strangers cannot read or make frames. The group sets it before `start`: False with `key=None`."""
     on_link: OnLink = staticmethod(lambda where, up: None)
 
     @abstractmethod

@@ -12,8 +12,10 @@ import ssl as tls
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from websockets.asyncio.client import connect
 from websockets.asyncio.connection import Connection
@@ -29,6 +31,8 @@ from precede.runtime.transports.pages import page_at
 from precede.runtime.transports.transport import OnFrame
 
 LARGEST: Final = 32_000
+MOST_OPENING: Final = 64
+"""How many connections have not completed their handshake, or are sent a page."""
 _CLOSE_S: Final = 1.0
 
 
@@ -36,8 +40,10 @@ class WebSocketTransport(ConnectedTransport["_Connection"]):
     """Frames over WebSocket: listens on `bind` and connects to `peers` (URLs such as "ws://10.0.0.7:8080").
 
     `ssl` is a context for a listener with TLS ("wss"). `pages` are folders served over HTTP on the same
-    address, by the beginning of their path: `{"/": Path("site")}`. `largest` is the largest frame in bytes. It
-    needs the library `websockets` (`pip install "precede[websocket]"`).
+    address, by the beginning of their path: `{"/": Path("site")}`. `origins` are the web pages that may connect
+    ("https://chat.example"); without it every page may if the group has a key, and none if it has not. Programs
+    that are no browsers may always. `largest` is the largest frame in bytes. It needs the library `websockets`
+    (`pip install "precede[websocket]"`).
 
     >>> import asyncio, precede
     >>> async def main() -> None:
@@ -60,6 +66,7 @@ class WebSocketTransport(ConnectedTransport["_Connection"]):
         *,
         pages: Mapping[str, Path] | None = None,
         ssl: tls.SSLContext | None = None,
+        origins: Sequence[str] | None = None,
         largest: int = LARGEST,
     ) -> None:
         super().__init__(largest)
@@ -71,6 +78,8 @@ class WebSocketTransport(ConnectedTransport["_Connection"]):
         self._peers = list(peers)
         self._pages = dict(pages or {})
         self._ssl = ssl
+        self._origins = None if origins is None else tuple(origins)
+        self._opening: dict[_Incoming, None] = {}
         self._server: Server | None = None
         self._connecting: dict[str, asyncio.Task[None]] = {}
 
@@ -80,7 +89,14 @@ class WebSocketTransport(ConnectedTransport["_Connection"]):
             host, port = self._bind
             try:
                 self._server = await serve(
-                    self._carry, host or None, port, process_request=self._page, ssl=self._ssl, **self._limits()
+                    self._carry,
+                    host or None,
+                    port,
+                    process_request=self._answer,
+                    create_connection=cast(Any, partial(_Incoming, self._opening)),
+                    ssl=self._ssl,
+                    backlog=MOST_OPENING,
+                    **self._limits(),
                 )
             except OSError as error:
                 raise BadInput(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
@@ -142,7 +158,7 @@ class WebSocketTransport(ConnectedTransport["_Connection"]):
         wait = FIRST_WAIT
         while True:
             with suppress(OSError, InvalidHandshake, TimeoutError):
-                async with connect(url, proxy=None, **self._limits()) as line:
+                async with _Connect(url, proxy=None, **self._limits()) as line:
                     wait = FIRST_WAIT
                     await self._carry(line)
             await asyncio.sleep(wait)
@@ -150,6 +166,8 @@ class WebSocketTransport(ConnectedTransport["_Connection"]):
 
     async def _carry(self, line: Connection) -> None:
         """Receive frames of one connection until it ends."""
+        if isinstance(line, _Incoming):
+            self._opening.pop(line, None)
         connection = _Connection(line)
         number = self.opened(connection)
         if number is None:
@@ -160,14 +178,50 @@ class WebSocketTransport(ConnectedTransport["_Connection"]):
             connection.abort()
             self.closed(number)
 
-    def _page(self, line: ServerConnection, request: Request) -> Response | None:
-        """Answer a request for a page; None if it asks for a WebSocket."""
-        if request.headers.get("Upgrade", "").lower() == "websocket":
+    def _answer(self, line: ServerConnection, request: Request) -> Response | None:
+        """Answer a request for a page; None lets a WebSocket open."""
+        if [value.lower() for value in request.headers.get_all("Upgrade")] != ["websocket"]:
+            return _response(*page_at(self._pages, request.path))
+        if all(map(self._may_connect, request.headers.get_all("Origin"))):
             return None
-        status, headers, content = page_at(self._pages, request.path)
-        headers |= {"Content-Length": str(len(content)), "Connection": "close"}
-        headers["X-Content-Type-Options"] = "nosniff"
-        return Response(status.value, status.phrase, Headers(headers), content)
+        text = b"pages of this origin may not connect: name it in origins= of the gateway\n"
+        return _response(HTTPStatus.FORBIDDEN, {"Content-Type": "text/plain; charset=utf-8"}, text)
+
+    def _may_connect(self, origin: str) -> bool:
+        return self.sealed if self._origins is None else origin in self._origins
+
+
+def _response(status: HTTPStatus, headers: dict[str, str], content: bytes) -> Response:
+    headers |= {"Content-Length": str(len(content)), "Connection": "close"}
+    headers["X-Content-Type-Options"] = "nosniff"
+    return Response(status.value, status.phrase, Headers(headers), content)
+
+
+class _Connect(connect):
+    """Opens a connection to the URL that the user named, and to no other."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
+class _Incoming(ServerConnection):
+    """A connection of somebody else. Until its handshake is complete it is one of few; the oldest is closed."""
+
+    def __init__(self, opening: dict[_Incoming, None], *arguments: Any, **limits: Any) -> None:
+        super().__init__(*arguments, **limits)
+        self._opening = opening
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._opening[self] = None
+        if len(self._opening) > MOST_OPENING:
+            oldest = next(iter(self._opening))
+            del self._opening[oldest]
+            oldest.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._opening.pop(self, None)
+        super().connection_lost(exc)
 
 
 class _Connection:
