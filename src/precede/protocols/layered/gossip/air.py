@@ -236,7 +236,7 @@ class Gossip(Epidemic):
     def _receive_digest(
         self, packet: DigestPacket, sender: NodeId, now: Instant, effects: list[Effect]
     ) -> None:
-        if not all(are_ranges(ranges) for _, _, ranges in packet.streams):
+        if not packet.is_well_formed:
             return
         reached = self._coverage.heard(sender, packet.list_version, packet.neighbours, now)
         speaks_for_all = self._coverage.is_covered(reached | {sender}, now)

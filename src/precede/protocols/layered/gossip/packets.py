@@ -68,8 +68,11 @@ class DataPacket(BatchPacket, frozen=True, gc=True, dict=True):
         return data_packet(batch, self.list_version, self.neighbours)
 
 
-class DigestPacket(ControlOnlyPacket, frozen=True, gc=False):
-    """What the sender holds: a hash of all ids, and ranges of some streams (of all streams if `full`)."""
+class DigestPacket(ControlOnlyPacket, frozen=True, gc=True, dict=True):
+    """What the sender holds: a hash of all ids, and ranges of some streams (of all streams if `full`).
+
+    All neighbours of a simulated sender share one packet, so what is computed from it is cached.
+    """
 
     kind: ClassVar[str] = "gossip_digest"
     to_all: ClassVar[bool] = True
@@ -81,9 +84,14 @@ class DigestPacket(ControlOnlyPacket, frozen=True, gc=False):
 
     control_entries: ClassVar[int] = 0
 
-    @property
+    @cached_property
     def size_bytes(self) -> int:
         return HEADER_BYTES + HASH_BYTES + _list_bytes(self.neighbours) + _stream_bytes(self.streams)
+
+    @cached_property
+    def is_well_formed(self) -> bool:
+        """Are the ranges valid? A packet of a malicious node can hold any numbers."""
+        return all(are_ranges(ranges) for _, _, ranges in self.streams)
 
 
 class WantPacket(ControlOnlyPacket, frozen=True, gc=False):

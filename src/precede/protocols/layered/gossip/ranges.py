@@ -81,17 +81,21 @@ class Ranges:
 
     def lacks(self, ranges: FlatRanges) -> list[tuple[int, int]]:
         """Return the parts of some ranges that are not in this set, ascending."""
-        lacking = []
-        for first, last in pairs(ranges):
-            place = max(bisect_right(self._firsts, first) - 1, 0)
-            begin = first
+        lacking: list[tuple[int, int]] = []
+        firsts, lasts = self._firsts, self._lasts
+        for at in range(0, len(ranges) - 1, 2):
+            begin, last = ranges[at], ranges[at + 1]
+            place = bisect_right(firsts, begin) - 1
+            if place >= 0 and lasts[place] >= last:  # nearly always
+                continue
+            place = max(place, 0)
             while begin <= last:
-                if place == len(self._firsts) or self._firsts[place] > last:
+                if place == len(firsts) or firsts[place] > last:
                     lacking.append((begin, last))
                     break
-                if self._firsts[place] > begin:
-                    lacking.append((begin, self._firsts[place] - 1))
-                begin = max(begin, self._lasts[place] + 1)
+                if firsts[place] > begin:
+                    lacking.append((begin, firsts[place] - 1))
+                begin = max(begin, lasts[place] + 1)
                 place += 1
         return lacking
 

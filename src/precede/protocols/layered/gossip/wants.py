@@ -94,6 +94,8 @@ class Wants(Struct, eq=False):
         each part those are marked as known and left out. Ranges and messages beyond a bound are not looked at.
         """
         lacking = self._holdings.lacking(source, incarnation, ranges[: 2 * _MOST_OFFERED])
+        if not lacking:
+            return ()
         checked = 0
         for first, last in lacking:
             for number in range(first, last + 1):
