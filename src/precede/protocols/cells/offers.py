@@ -51,14 +51,17 @@ class Offers:
         A message that is queued or was sent within `retransmit` is not sent again.
         """
         app = self._find_next(host, record, origin)
-        if app is None or not self.rule.is_ready(record, app):
+        if app is None:
             return
-        again = app.key in record.sent_at
+        key = app.key
+        again = key in record.sent_at
         if again:
-            at = record.sent_at[app.key]
+            at = record.sent_at[key]
             if at is None or now - at < self.retransmit:
                 return
-        record.sent_at[app.key] = None
+        if not self.rule.is_ready(record, app):
+            return
+        record.sent_at[key] = None
         self._send(app, host, again, effects)
 
     def _find_next(self, host: NodeId, record: ProxyRecord, origin: NodeId) -> Any:

@@ -1,0 +1,187 @@
+"""CPU per event and memory at sizes a decade apart, for each kind of world.
+
+Each size runs in a process of its own, with the event log on. `peak_mb` is the peak memory of the process,
+`kb_per_node` what it grew by while the world was built and run. A bare heapq event (pop and push, 4,000 deep)
+is timed in the same process, because the speed of a machine varies: `ratio` is the time of an event over that.
+Larger worlds have fewer messages, so that the number of deliveries is similar (not so with VCube).
+
+python -m benchmarks.scaling --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.measuring import built, steady_tape
+from precede.eventlog.sinks import NoSink
+from precede.experiments.run import Run, prepare
+
+EVENTS = 200_000
+"""The deliveries of a run, about."""
+VCUBE_MESSAGES = 48
+"""As many at every size: the more messages are under way, the more of them share a packet."""
+BARE_EVENTS = 200_000
+BARE_DEPTH = 4_000
+
+
+def script(nodes: int, messages: int, every_us: int, first_us: int = 0, name: str = "{}") -> dict[str, Any]:
+    """A workload of so many messages, from nodes spread evenly over all of them."""
+    step = max(1, nodes // messages)
+    births = [
+        {"src": name.format(number * step % nodes), "at": f"{first_us + number * every_us}us"}
+        for number in range(messages)
+    ]
+    return {"script": births, "size": 50}
+
+
+def point_to_point(nodes: int) -> Run:
+    """Vector clocks, each message to all others by direct links."""
+    return Run(
+        world={"kind": "point_to_point", "nodes": nodes, "delay": "uniform(0.001, 0.1)"},
+        workload=script(nodes, max(1, EVENTS // nodes), 1_000),
+        protocol="vector_clock",
+        seed=1,
+        gauges="none",
+        log="messages",
+    )
+
+
+def switched(nodes: int) -> Run:
+    """VCube with aggregation: bursts of messages along the trees of their sources."""
+    return Run(
+        world={"kind": "switched", "nodes": nodes, "propagation": "normal(0.1, 0.025)"},
+        workload=script(nodes, VCUBE_MESSAGES, 1_000),
+        protocol="vcube",
+        seed=1,
+        gauges="none",
+        log="messages",
+    )
+
+
+def flood(nodes: int) -> Run:
+    """DRIFT among radios with a dozen neighbours each."""
+    side = round(400 * (nodes / 100) ** 0.5)
+    return Run(
+        world={
+            "kind": "flood",
+            "nodes": nodes,
+            "field": [side, side],
+            "reach": 88,
+            "delay": "uniform(0.001, 0.005)",
+            "connected": True,
+        },
+        workload=script(nodes, max(1, EVENTS // (10 * nodes)), 1_000_000),
+        protocol="drift",
+        options={"beacon": "0s"},
+        seed=1,
+        end="1000s",
+        gauges="none",
+        log="messages",
+    )
+
+
+def cellular(nodes: int) -> Run:
+    """WAS: a station for every ten hosts, which walk between the cells."""
+    stations = max(2, nodes // 10)
+    messages = max(1, EVENTS // (10 * nodes))
+    return Run(
+        world={"kind": "cellular", "stations": stations, "hosts": nodes, "duration": "20s"},
+        workload=script(nodes, messages, 10_000_000 // messages, 2_000_000, "h{}"),
+        protocol="was",
+        options={"stations": stations},
+        seed=1,
+        end="20s",
+        gauges="none",
+        log="messages",
+    )
+
+
+KINDS: dict[str, tuple[Callable[[int], Run], tuple[int, ...]]] = {
+    "point_to_point": (point_to_point, (10, 100, 1_000)),
+    "switched": (switched, (128, 1_024, 4_096, 16_384)),
+    "flood": (flood, (10, 100, 1_000)),
+    "cellular": (cellular, (100, 1_000, 10_000)),
+}
+
+
+def measure(kind: str, nodes: int) -> dict[str, Any]:
+    """Run one world in this process."""
+    gc.collect()
+    before = _peak_kb()
+    prepared = prepare(KINDS[kind][0](nodes), NoSink())
+    began = time.process_time()
+    prepared.world.run(prepared.end)
+    prepared.recorder.flush()
+    took = time.process_time() - began
+    after = _peak_kb()
+    events = prepared.world.handled
+    tape = steady_tape(BARE_EVENTS, BARE_DEPTH)
+    bare = min(_timed(tape.bare_loop) for _ in range(3)) / BARE_EVENTS
+    return {
+        "world": kind,
+        "nodes": nodes,
+        "events": events,
+        "us_per_event": round(took / events * 1e6, 2),
+        "ratio": round(took / events / bare, 2),
+        "peak_mb": after // 1024,
+        "kb_per_node": round((after - before) / nodes, 1),
+    }
+
+
+def _timed(run: Callable[[], object]) -> float:
+    gc.collect()
+    gc.disable()
+    began = time.process_time()
+    run()
+    took = time.process_time() - began
+    gc.enable()
+    return took
+
+
+def _peak_kb() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _in_a_process(kind: str, nodes: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.scaling", "--world", kind, "--nodes", str(nodes), "--json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    measured: dict[str, Any] = json.loads(done.stdout)
+    return measured
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="one object on one line")
+    parser.add_argument("--world", choices=sorted(KINDS), help="only this kind of world")
+    parser.add_argument("--nodes", type=int, help="only this size, in this process")
+    options = parser.parse_args()
+    if options.world and options.nodes:
+        print(json.dumps(measure(options.world, options.nodes)))
+        return
+    kinds = [options.world] if options.world else list(KINDS)
+    rows = [_in_a_process(kind, nodes) for kind in kinds for nodes in KINDS[kind][1]]
+    names = list(rows[0])
+    lines = [f"| {' | '.join(names)} |", f"| --- |{' ---: |' * (len(names) - 1)}"]
+    lines += [f"| {' | '.join(str(row[name]) for name in names)} |" for row in rows]
+    growth = {
+        f"ratio_growth_{kind}": max(ratios) / ratios[0]
+        for kind in kinds
+        for ratios in [[row["ratio"] for row in rows if row["world"] == kind]]
+    }
+    result = {"built": built(), **{name: round(value, 2) for name, value in growth.items()}}
+    if options.json:
+        print(json.dumps({"table": "\n".join(lines), **result}))
+    else:
+        print("\n".join([*lines, *(f"{name}: {value}" for name, value in result.items())]))
+
+
+if __name__ == "__main__":
+    main()
