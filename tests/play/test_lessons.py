@@ -40,6 +40,20 @@ def test_recorded_inputs_show_what_the_lesson_promises(key: str) -> None:
     assert reached == sorted(reached)
 
 
+def test_a_wait_between_two_frames_counts() -> None:
+    lesson = lessons()["fifo"]
+    session, progress = Session(lesson.run()), Progress(lesson)
+    for item in lesson.inputs():
+        session.advance_to(item.at_us)
+        session.apply(item)
+    session.advance_to(lesson.end())
+    frame = session.frame()
+    assert frame["sides"]["ordered"]["waiting_count"] == 0
+    seen = progress.seen(session, frame)
+    assert seen is not None
+    assert seen["finished"], seen["done"]
+
+
 def test_a_lesson_waits_for_the_player() -> None:
     lesson = lessons()["causal"]
     session, progress = Session(lesson.run()), Progress(lesson)

@@ -115,7 +115,7 @@ class Progress:
         self._lesson = lesson
         self._done = 0
         self._asides: dict[str, None] = {}
-        self._waited: dict[tuple[int, str], None] = {}
+        self._received: dict[tuple[int, str], Instant] = {}
         self.facts: dict[str, int] = {}
 
     def seen(self, session: Session, frame: dict[str, Any]) -> dict[str, Any] | None:
@@ -144,17 +144,17 @@ class Progress:
             facts[_DID[item.action]] += 1
             facts["answered"] += item.answers is not None
         ordered, unordered = frame["sides"]["ordered"], frame["sides"]["unordered"]
-        for node, message, *_ in ordered["waiting"]:
-            self._waited[node, message] = None
         facts["released"], facts["expired"] = self.facts.get("released", 0), self.facts.get("expired", 0)
-        for event in ordered["events"]:
-            if event[1] == "delivered" and (event[2], event[3]) in self._waited:
-                facts["released"] += 1
-            facts["expired"] += event[1] == "discarded" and str(event[6]).startswith(("expired", "late"))
+        for at, kind, node, message, _, _, reason in ordered["events"]:
+            if kind == "received":
+                self._received[node, message] = at
+            elif kind == "delivered":  # a wait may begin and end between two frames
+                facts["released"] += self._received.pop((node, message), at) < at
+            facts["expired"] += kind == "discarded" and str(reason).startswith(("expired", "late"))
         facts["seconds"] = frame["now"] // 1_000_000
         facts["misordered"] = unordered["violations"]
         facts["waiting"] = ordered["waiting_count"]
-        facts["waited"] = max(self.facts.get("waited", 0), ordered["waiting_count"])
+        facts["waited"] = max(self.facts.get("waited", 0), ordered["waiting_count"], min(facts["released"], 1))
         self.facts = facts
 
 
