@@ -84,8 +84,8 @@ class Panel {
   }
 
   clock(shown, speed, running, behind) {
-    const pace = speed ? `${speed}×` : "paused";
-    const text = `${instantText(shown, 1e5)} at ${running ? pace : "a pause"}${behind ? " (behind)" : ""}`;
+    const pace = running && speed ? ` at ${speed}×` : ", paused";
+    const text = `${instantText(shown, 1e5)}${pace}${behind ? " (behind)" : ""}`;
     if (byId("clock").textContent !== text) byId("clock").textContent = text;
     const button = byId("run");
     if (button.getAttribute("aria-pressed") !== String(running)) {
@@ -104,12 +104,12 @@ class Panel {
     const verdict = section.querySelector(".verdict");
     const { violations } = side;
     const count = `${side.counts.delivered.toLocaleString("en")} deliveries`;
-    const text = violations
+    const text = !side.counts.delivered ? "nothing delivered yet" : violations
       ? `${violations.toLocaleString("en")} of ${count} out of ${this.hello.order} order`
       : `${count}, ${this.hello.order} order holds`;
     if (verdict.textContent !== text) {
       verdict.textContent = text;
-      verdict.className = `verdict ${violations ? "bad" : "good"}`;
+      verdict.className = `verdict ${violations ? "bad" : side.counts.delivered ? "good" : "quiet"}`;
     }
     const lines = side.waiting.slice(0, 8).map((item) => element("li", this.words.waiting(item, now)));
     if (side.waiting_count > 8) lines.push(element("li", `and ${side.waiting_count - 8} more wait.`));
