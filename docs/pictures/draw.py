@@ -95,9 +95,10 @@ class Panel:
 
     def _dots(self, one: Sent) -> Iterator[str]:
         y = self.y(one.lane)
-        label = y - 11 if one.lane == self.lanes[0] else y + 20
         yield f'<circle class="{one.colour}d" cx="{one.at}" cy="{y}" r="6"/>'
-        yield f'<text class="s" x="{one.at - 8}" y="{label}">{escape(one.name)}</text>'
+        above = one.lane == self.lanes[0]
+        place = f'x="{one.at - 8}" y="{y - 11}"' if above else f'x="{one.at + 4}" y="{y + 20}" text-anchor="end"'
+        yield f'<text class="s" {place}>{escape(one.name)}</text>'
         for lane, at in one.to:
             yield f'<circle class="{one.colour}d" cx="{at}" cy="{self.y(lane)}" r="5"/>'
             if lane in one.late:
@@ -284,7 +285,7 @@ DRAWINGS = {
                 460,
                 [
                     Sent("question, 10:05", "q", "A", 90, [("B", 150), ("C", 200)]),
-                    Sent("answer, 10:01", "a", "B", 220, [("C", 300)], "C"),
+                    Sent("answer, 10:01", "a", "B", 290, [("C", 360)], "C"),
                 ],
                 says=["A's clock is five minutes ahead"],
                 wrong="C shows the answer (10:01) above the question (10:05)",
