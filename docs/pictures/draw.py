@@ -97,7 +97,9 @@ class Panel:
         y = self.y(one.lane)
         yield f'<circle class="{one.colour}d" cx="{one.at}" cy="{y}" r="6"/>'
         above = one.lane == self.lanes[0]
-        place = f'x="{one.at - 8}" y="{y - 11}"' if above else f'x="{one.at + 4}" y="{y + 20}" text-anchor="end"'
+        place = (
+            f'x="{one.at - 8}" y="{y - 11}"' if above else f'x="{one.at + 4}" y="{y + 20}" text-anchor="end"'
+        )
         yield f'<text class="s" {place}>{escape(one.name)}</text>'
         for lane, at in one.to:
             yield f'<circle class="{one.colour}d" cx="{at}" cy="{self.y(lane)}" r="5"/>'

@@ -114,7 +114,9 @@ def test_everything_can_be_done_with_keys_and_is_said_aloud(table: Table) -> Non
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("a")
     until(page, "() => precedeGame.words.ordered.texts.get('2:1') === 're 3:1'")
-    page.wait_for_function("() => spoken.some((sentence) => sentence.includes('says') && sentence.includes('3:1'))")
+    page.wait_for_function(
+        "() => spoken.some((sentence) => sentence.includes('says') && sentence.includes('3:1'))"
+    )
     page.click("#tables summary")
     assert "1" in page.locator("#nodes-table tbody tr").nth(3).locator("td").nth(2).all_inner_texts()
     for selector in ("#run", "#speed", "#node", "#do-say", "#tables summary", "#lessons", "#ordered .diagram"):
