@@ -6,14 +6,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import coverage
 import msgspec
 
 SETTINGS = """[run]
-source = precede
+source = {source}
 dynamic_context = test_function
 data_file = {data}
 """
@@ -38,36 +38,51 @@ class Map(msgspec.Struct):
         return chosen
 
 
-def make_map(root: Path, folder: Path, tests: Sequence[str]) -> Map:
-    """Run the quick tests under `coverage` and return the map. It is kept in `folder` for the next run."""
-    kept = folder / "map.json"
-    if kept.exists():
-        return msgspec.json.decode(kept.read_bytes(), type=Map)
-    folder.mkdir(parents=True, exist_ok=True)
-    data, settings = folder / "coverage.sqlite", folder / "coverage.ini"
-    settings.write_text(SETTINGS.format(data=data))
+def make_map(root: Path, folder: Path, parts: Mapping[str, Sequence[str]]) -> Map:
+    """Run the quick tests of each part under `coverage` in a project without compiled modules.
+
+    The map of a part is kept in `folder`: a run that was stopped repeats only the part it was in. A test
+    that fails without any fault is in no map.
+    """
+    whole = Map({}, {})
+    for name, tests in parts.items():
+        kept = folder / f"map-{name}.json"
+        if not kept.exists():
+            kept.write_bytes(msgspec.json.encode(_map_of(root, folder, name, tests)))
+        part = msgspec.json.decode(kept.read_bytes(), type=Map)
+        whole.seconds |= part.seconds
+        for file, lines in part.tests.items():
+            for line, named in lines.items():
+                whole.tests.setdefault(file, {}).setdefault(line, []).extend(named)
+    return whole
+
+
+def _map_of(root: Path, folder: Path, name: str, tests: Sequence[str]) -> Map:
+    data, settings = folder / f"coverage-{name}.sqlite", folder / f"coverage-{name}.ini"
+    settings.write_text(SETTINGS.format(source=root / "src/precede", data=data))
     command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q"]
-    command += [
-        "-m",
-        "not long and not spark",
-        "-p",
-        "no:cacheprovider",
-        "--durations=0",
-        "--durations-min=0.01",
-    ]
-    environment = os.environ | {"PYTHONPATH": str(root / "src"), "NUMBA_DISABLE_JIT": "0"}
-    result = subprocess.run(
-        [*command, *tests], cwd=root, env=environment, capture_output=True, text=True, check=False
-    )
-    (folder / "tests.txt").write_text(result.stdout + result.stderr)
+    command += ["-m", "not long and not spark and not slow", "-p", "no:cacheprovider"]
+    command += ["--durations=0", "--durations-min=0.005", *tests]
+    environment = os.environ | {"PYTHONPATH": str(root / "src")}
+    result = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    printed = folder / f"tests-{name}.txt"
+    printed.write_text(result.stdout + result.stderr)
     if result.returncode not in (0, 1):
-        raise SystemExit(f"the tests did not run: see {folder / 'tests.txt'}")
-    found = Map(_read(root, data), _seconds(result.stdout))
-    kept.write_bytes(msgspec.json.encode(found))
-    return found
+        raise SystemExit(f"the tests did not run: see {printed}")
+    return read_map(root, data, result.stdout)
 
 
-def _read(root: Path, data: Path) -> dict[str, dict[int, list[str]]]:
+def read_map(root: Path, data: Path, printed: str) -> Map:
+    """Return the map from the data of `coverage` and from what pytest printed."""
+    failed = {
+        line.split()[1].partition("[")[0]
+        for line in printed.splitlines()
+        if line.startswith(("FAILED", "ERROR "))
+    }
+    return Map(_read(root, data, failed), _seconds(printed))
+
+
+def _read(root: Path, data: Path, failed: Collection[str]) -> dict[str, dict[int, list[str]]]:
     """Return the tests of each line. A context is a name with dots: package, module, test."""
     measured = coverage.CoverageData(str(data))
     measured.read()
@@ -76,7 +91,9 @@ def _read(root: Path, data: Path) -> dict[str, dict[int, list[str]]]:
         lines = measured.contexts_by_lineno(name)
         file = Path(name).relative_to(root).as_posix()
         tests[file] = {
-            line: sorted({test for context in contexts if (test := _test(root, context))})
+            line: sorted(
+                {test for context in contexts if (test := _test(root, context)) and test not in failed}
+            )
             for line, contexts in lines.items()
         }
     return tests
