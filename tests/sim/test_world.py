@@ -233,9 +233,11 @@ def test_only_the_last_timer_with_a_key_fires_and_by_the_nodes_clock() -> None:
         assert 0 <= fired[0] - (began + 1_000_000) <= 1
 
 
-@given(st.integers(-(10**9), 10**9), st.integers(-1000, 1000), st.integers(0, 10**12))
-def test_the_world_time_of_a_reading_is_the_first_with_it(offset: int, drift: int, reading: int) -> None:
-    clock = Clock(offset, drift)
+@given(st.integers(-(10**9), 10**9), st.integers(-1000, 1000), st.integers(0, 10**12), st.integers(0, 10**12))
+def test_the_world_time_of_a_reading_is_the_first_with_it(
+    offset: int, drift: int, reading: int, jumps_at: int
+) -> None:
+    clock = Clock(offset, drift, jumps_at, 10**9)
     at = clock.world_time(reading)
     assert clock.read(at) >= reading
     assert clock.read(at - 1) < reading or clock.read(at - 1) == clock.read(at)
@@ -273,6 +275,15 @@ def test_a_partition_drops_packets_and_reports_links() -> None:
     assert [page[3] for page in pages if page[2] == "receive"] == ["50000", "250000"]
     events = [page[:3] for page in pages if page[1] == 0 and page[2].startswith("link") and page[0]]
     assert events == [(100_000, 0, "link_down"), (200_000, 0, "link_up")]
+
+
+def test_a_one_way_partition_drops_only_the_packets_of_its_groups() -> None:
+    cut = Partition(0, 200_000, ((0,),), one_way=True)
+    world, pages, _ = stage(silent, partitions=[cut])
+    world.network.send(0, Send(Note("lost"), 1))
+    world.network.send(1, Send(Note("heard"), 0))
+    world.run()
+    assert [page[3] for page in pages if page[2] == "receive"] == ["heard"]
 
 
 def test_loss_and_duplication_have_their_probabilities() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
+from precede.core.instants import parse_duration
 from precede.eventlog.sinks import TableSink
 from precede.experiments.swarm.plan import DRAWERS, Plan, draw_plan, find_drawer
 from precede.experiments.swarm.swarm import events_of, run_plan
@@ -18,9 +19,50 @@ from precede.experiments.swarm.swarm import events_of, run_plan
 ROWS = ("started", "crashed", "left", "discarded")
 
 
-def situations_of(plan: Plan, rows: Iterable[dict[str, Any]]) -> set[str]:
-    """Return the names of what happened."""
-    world, workload, faults = plan.run.world, plan.run.workload, plan.run.faults
+def planned(plan: Plan) -> set[str]:
+    """Return the names of the situations that a plan brings about, whatever the nodes do."""
+    run = plan.run
+    world, workload, faults, options = run.world, run.workload, run.faults, run.options
+    size, kind, partitions = workload.get("size"), world["kind"], world.get("partitions", ())
+    stalls, script = faults.get("stalls", ()), workload.get("script", ())
+    suspect_after = parse_duration(options.get("suspect_after", "0s"))
+    return {
+        name
+        for name, is_so in {
+            "payload of no bytes": size == 0,
+            "payload of 64 kB": size == 64 * 1024,
+            "16 nodes or more": world.get("nodes", 0) >= 16,
+            "several partitions": len(partitions) > 1,
+            "one-way link": any(cut.get("one_way") for cut in partitions),
+            "stall": bool(stalls),
+            "stalled station": any(stall["node"].startswith("s") for stall in stalls),
+            "false suspicion": any(0 < suspect_after < parse_duration(stall["duration"]) for stall in stalls),
+            "partition": bool(partitions),
+            "cut wire": bool(world.get("wire_cuts")),
+            "loss": bool(world.get("loss")),
+            "duplication": bool(world.get("duplication")),
+            "bandwidth": "bandwidth" in world,
+            "wrong clocks": "skew" in faults,
+            "clocks beyond the promise": "skew" in faults and options.get("skew") == "1s",
+            "clock jump": bool(faults.get("jumps")),
+            "lost state": any(crash.get("keep") is False for crash in faults.get("crashes", ())),
+            "refresh": "refresh" in options,
+            "lazy expiry": bool(options.get("lazy_expiry")),
+            "monotone deadlines": bool(options.get("monotone")),
+            "unpruned barriers": options.get("prune") is False,
+            "full cache": bool(options.get("cache")),
+            "lifetimes of messages": any("lifetime" in birth for birth in script),
+            "silence of hours": plan.settle > 3600 * 1_000_000,
+            "diagnosis": bool(options.get("diagnosis")),
+            "agreed founding": options.get("founding") == "agreed",
+            f"kind {kind}": True,
+        }.items()
+        if is_so
+    }
+
+
+def happened(rows: Iterable[dict[str, Any]]) -> set[str]:
+    """Return the names of what a log shows."""
     found: set[str] = set()
     lives: dict[str, list[tuple[str, int, int]]] = {}
     for row in rows:
@@ -36,25 +78,13 @@ def situations_of(plan: Plan, rows: Iterable[dict[str, Any]]) -> set[str]:
                 found.add("restart with its store" if incarnation == other else "restart without its store")
             elif then == "crashed":
                 found.add("crash in recovery" if at and later == at else "crash")
-    size = workload.get("size")
-    found |= {
-        name
-        for name, is_so in {
-            "payload of no bytes": size == 0,
-            "payload of 64 kB": size == 64 * 1024,
-            "16 nodes or more": world.get("nodes", 0) >= 16,
-            "several partitions": len(world.get("partitions", ())) > 1,
-            "stall": bool(faults.get("stalls")),
-            "partition": bool(world.get("partitions")),
-            "loss": bool(world.get("loss")),
-            "duplication": bool(world.get("duplication")),
-            "bandwidth": "bandwidth" in world,
-            "wrong clocks": "skew" in faults,
-            "silence of hours": plan.settle > 3600 * 1_000_000,
-        }.items()
-        if is_so
-    }
     return found
+
+
+def count_planned(protocol: str, seeds: Iterable[int]) -> Counter[str]:
+    """Draw worlds without running them, and count in how many of them each situation is planned."""
+    drawer = find_drawer(protocol)
+    return Counter(name for seed in seeds for name in planned(draw_plan(protocol, seed, drawer)))
 
 
 def count(protocol: str, seeds: Iterable[int]) -> Counter[str]:
@@ -65,7 +95,7 @@ def count(protocol: str, seeds: Iterable[int]) -> Counter[str]:
         plan, sink = draw_plan(protocol, seed, drawer), TableSink()
         result = run_plan(plan, drawer, log=sink)
         assert not result.failed, (protocol, seed, result.remarks)
-        counts.update(situations_of(plan, events_of(sink.events(), *ROWS)))
+        counts.update(planned(plan) | happened(events_of(sink.events(), *ROWS)))
     return counts
 
 

@@ -48,11 +48,20 @@ class StallItem(Struct, frozen=True, kw_only=True):
     duration: Annotated[Duration, instant("how long it does nothing")]
 
 
+class JumpItem(Struct, frozen=True, kw_only=True):
+    """One jump in the list `jumps` of a scenario's `[faults]`."""
+
+    node: Annotated[str, key("name of the node")]
+    at: Annotated[Instant, instant("when its clock is set forward")]
+    by: Annotated[Duration, instant("how far")]
+
+
 class FaultTable(Struct, frozen=True, kw_only=True):
     """The keys of `[faults]`."""
 
     crashes: Annotated[tuple[CrashItem, ...], items(CrashItem, "nodes that go down")] = ()
     stalls: Annotated[tuple[StallItem, ...], items(StallItem, "nodes that do nothing for a while")] = ()
+    jumps: Annotated[tuple[JumpItem, ...], items(JumpItem, "clocks that are set forward, once a node")] = ()
     skew: Annotated[
         Distribution | None, distribution("offset of a clock, drawn per node, in either direction; none: 0s")
     ] = None
@@ -83,16 +92,17 @@ def _crash(table: Table, item: CrashItem, names: Sequence[str], durable: bool | 
     return Crash(node=node, at=item.at, after=item.after, restart=item.restart, keep=keep, again=item.again)
 
 
-def read_clocks(table: Table, nodes: int, seed: int) -> dict[NodeId, Clock]:
+def read_clocks(table: Table, names: Sequence[str], seed: int) -> dict[NodeId, Clock]:
     """Draw a clock for each node. Return no clocks if the table says nothing about clocks."""
     written = read_table(FaultTable, table)
-    if written.skew is None and written.drift_ppm is None:
+    if written.skew is None and written.drift_ppm is None and not written.jumps:
         return {}
+    jumps = {table.node("jumps", item.node, names): (item.at, item.by) for item in written.jumps}
     skew, drift = written.skew or Distribution("constant(0)"), written.drift_ppm or 0
     clocks = {}
-    for node in range(nodes):
+    for node in range(len(names)):
         generator = Generators(seed).python("clock", node)
         draw = skew.drawing(Generators(seed), "skew", node)
         offset = draw() if generator.random() < 0.5 else -draw()
-        clocks[node] = Clock(offset, generator.randint(-drift, drift))
+        clocks[node] = Clock(offset, generator.randint(-drift, drift), *jumps.get(node, ()))
     return clocks

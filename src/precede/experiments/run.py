@@ -289,7 +289,7 @@ def _assemble(
         context = Context(node, members, options, random, incarnation)
         return registry.build_node(entry, built.role(node), context)
 
-    clocks = read_clocks(Table(run.faults, "faults", run.scenario), len(built.names), run.seed)
+    clocks = read_clocks(Table(run.faults, "faults", run.scenario), built.names, run.seed)
     world = make_world(run.seed, len(built.names), make_node, built.network, recorder, clocks)
     table = Table(run.workload, "workload", run.scenario, base=Path(run.base))
     return world, read_workload(table, built.names, built.all_sources())

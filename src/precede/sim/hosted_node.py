@@ -68,6 +68,10 @@ class HostedNode:
         """Return what the node's own clock reads at an instant of the world."""
         return now if self.clock is None else self.clock.read(now)
 
+    def world_time(self, reading: Instant) -> Instant:
+        """Return the first instant of the world at which the node's own clock reads this value or more."""
+        return reading if self.clock is None else self.clock.world_time(reading)
+
     def update_plain(self) -> None:
         """Computes `plain` again; call it after any of its conditions has changed."""
         self.plain = self.up and self.clock is None and self.crash_after is None and not self.stalled

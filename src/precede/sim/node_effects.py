@@ -117,7 +117,7 @@ class NodeEffects(EffectHandler):
 
     def set_timer(self, node: NodeId, effect: SetTimer, now: Instant) -> None:
         hosted, key, at = self.nodes[node], effect.key, effect.at
-        due: Instant = at if hosted.clock is None else hosted.clock.world_time(at)
+        due: Instant = hosted.world_time(at)
         if due <= self.now:
             self._count_immediate_timer(hosted, key)
             due = self.now

@@ -60,7 +60,7 @@ ORDERINGS: Final = ("unordered", "fifo", "vector_clock", "causal_barrier", "delt
 SORTING_RULES: Final = ("timestamp", "lamport", "sds")
 """The rules that sort a list on a screen. They promise no order and refuse destinations."""
 FURTHER_FROM: Final = 1_000_000
-"""From this seed on, the module `further` adds situations to what a drawer has drawn.
+"""From this seed on, the modules `further` and `rare` add situations to what a drawer has drawn.
 
 Worlds of lower seeds stay as they were, so that their event logs can be compared with those of older versions.
 """
@@ -128,13 +128,17 @@ def drawer_path(entry: registry.Entry[Any]) -> str:
     raise BadInput(f"no worlds are drawn for {entry.name!r}: it needs {', '.join(entry.worlds)}")
 
 
-def draw_plan(protocol: str, seed: int, drawer: Drawer | None = None) -> Plan:
-    """Draw the world of a seed for a protocol. One that is not built in gets only options that it has."""
+def draw_plan(protocol: str, seed: int, drawer: Drawer | None = None, further: bool = True) -> Plan:
+    """Draw the world of a seed for a protocol. One that is not built in gets only options that it has.
+
+    Without `further` it is the world that the seed drew before there were further situations.
+    """
     drawer = drawer or find_drawer(protocol)
     plan = drawer.draw(protocol, seed, Generators(seed).python("swarm", protocol))
-    if seed >= FURTHER_FROM:
-        add_further = import_module("precede.experiments.swarm.draw.further").add_further
-        plan = add_further(plan, Generators(seed).python("swarm", "further", protocol))
+    if further and seed >= FURTHER_FROM:
+        for name in ("further", "rare"):
+            add = import_module(f"precede.experiments.swarm.draw.{name}").add
+            plan = add(plan, Generators(seed).python("swarm", name, protocol))
     if protocol in DRAWERS or "+" in protocol:
         return plan
     entry = registry.find(protocol)

@@ -21,7 +21,7 @@ from precede.experiments.worlds.kinds import (
     WorldTable,
     read_stays,
 )
-from precede.sim.networks.cellular import Cellular, Journey, Move
+from precede.sim.networks.cellular import Cellular, Journey, Move, WireCut
 from precede.sim.networks.contention import LEAST_WINDOW, ContentionRadio
 from precede.sim.networks.lossy_radio import LossyRadio
 from precede.sim.networks.radio import Radio
@@ -40,12 +40,24 @@ def _links(value: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(str(name) for name in link) for link in value)
 
 
+def _link(value: Any) -> tuple[str, ...]:
+    return _links([value])[0]
+
+
 class MoveItem(Struct, frozen=True, kw_only=True):
     """One element of the key `moves`."""
 
     host: Annotated[str, key("name of the host")]
     at: Annotated[Instant, instant("when it changes cells")]
     cell: Annotated[str, key("name of its new station; empty: out of coverage")]
+
+
+class WireCutItem(Struct, frozen=True, kw_only=True):
+    """One element of the key `wire_cuts`."""
+
+    link: Annotated[tuple[str, ...], key("the two stations of the link", read=_link)]
+    start: Annotated[Instant, instant("when it is cut")]
+    end: Annotated[Instant, instant("when it is mended; what was sent in between waits until then")]
 
 
 class CellularTable(WorldTable, frozen=True, kw_only=True):
@@ -64,6 +76,9 @@ class CellularTable(WorldTable, frozen=True, kw_only=True):
     ] = None
     wired_delay: Annotated[Distribution, distribution("delay of a tree link")] = Distribution("constant(0.01)")
     wired_bitrate: Annotated[float, key("bits per second of a tree link", least=1.0)] = 100e6
+    wire_cuts: Annotated[
+        tuple[WireCutItem, ...], items(WireCutItem, "tree links that are cut for a while")
+    ] = ()
     range: Annotated[float, key("range of an antenna in metres", least=0.001, most=_FARTHEST)] = 120.0
     hysteresis: Annotated[float, key("a host changes to a station that is nearer by so many metres")] = 3.0
     movement: Annotated[Literal["walk", "positions", "moves", "still"], key("how hosts move")] = "walk"
@@ -114,15 +129,17 @@ def _build(world: CellularTable, table: Table, seed: int) -> BuiltWorld:
     if world.movement != "moves":
         positions = _positions(world, table, places, names[stations:], seed)
         journey = Journey(positions, associate(positions, places, world.range, world.hysteresis))
+    links = _tree(world, table, places, names[:stations])
     network = Cellular(
         radio=_radio(world),
         stations=stations,
-        links=_tree(world, table, places, names[:stations]),
+        links=links,
         delay=world.wired_delay,
         bandwidth=world.wired_bitrate,
         moves=_moves(world, table, names),
         journey=journey,
         station_places=[(float(x), float(y)) for x, y in places],
+        wire_cuts=_wire_cuts(world, table, names, links),
     )
     return BuiltWorld(
         network=network,
@@ -198,6 +215,18 @@ def _tree(world: CellularTable, table: Table, places: Floats, names: Sequence[st
     if len(set(component)) > 1:
         raise table.wrong("links", "not every station is reached: the links must be a tree")
     return links
+
+
+def _wire_cuts(
+    world: CellularTable, table: Table, names: Sequence[str], links: Sequence[tuple[int, int]]
+) -> list[WireCut]:
+    cuts = []
+    for cut in world.wire_cuts:
+        one, other = (table.node("wire_cuts", name, names) for name in cut.link)
+        if (one, other) not in links and (other, one) not in links:
+            raise table.wrong("wire_cuts", f"there is no link {list(cut.link)!r} in the tree")
+        cuts.append(WireCut((one, other), cut.start, cut.end))
+    return cuts
 
 
 def _moves(world: CellularTable, table: Table, names: Sequence[str]) -> list[Move]:

@@ -8,7 +8,15 @@ from msgspec import Struct
 from precede.core.instants import Duration, Instant
 from precede.experiments.keys import distribution, duration, instant, items, key, names, node_count
 from precede.experiments.tables import Table
-from precede.experiments.worlds.kinds import BuiltWorld, WorldKind, WorldTable, everybody, numbered
+from precede.experiments.worlds.kinds import (
+    BuiltWorld,
+    Presence,
+    StayItem,
+    WorldKind,
+    WorldTable,
+    numbered,
+    read_stays,
+)
 from precede.sim.networks.partition import Partition
 from precede.sim.networks.point_to_point import PointToPoint
 from precede.sim.randomness import Distribution
@@ -29,6 +37,7 @@ class PartitionItem(Struct, frozen=True, kw_only=True):
         tuple[tuple[str, ...], ...],
         key('lists of names, as [["0", "1"], ["2"]]; packets cross no group', read=_groups),
     ]
+    one_way: Annotated[bool, key("nodes in no group are heard by all, and hear only each other")] = False
 
 
 class PointToPointTable(WorldTable, frozen=True, kw_only=True):
@@ -45,6 +54,8 @@ class PointToPointTable(WorldTable, frozen=True, kw_only=True):
         tuple[PartitionItem, ...], items(PartitionItem, "times when the network falls apart")
     ] = ()
     link_events: Annotated[bool, key("tell nodes of links that come up and go down")] = False
+    stays: Annotated[tuple[StayItem, ...], items(StayItem, "nodes that come late or leave early")] = ()
+    linger: Annotated[Duration, duration("how long a node that leaves still takes part")] = 0
 
 
 def _build(world: PointToPointTable, table: Table, seed: int) -> BuiltWorld:
@@ -59,7 +70,9 @@ def _build(world: PointToPointTable, table: Table, seed: int) -> BuiltWorld:
         partitions=read_partitions(table, world.partitions, node_names),
         link_events=world.link_events,
     )
-    return BuiltWorld(network, node_names, everybody(world.nodes))
+    stays = read_stays(table, "stays", world.stays, node_names)
+    presence = tuple(stay for node in range(world.nodes) for stay in stays.get(node, [Presence(node)]))
+    return BuiltWorld(network, node_names, presence, linger=world.linger)
 
 
 def read_partitions(
@@ -78,7 +91,7 @@ def _partition(table: Table, item: PartitionItem, node_names: Sequence[str]) -> 
     if item.end < item.start:
         raise table.wrong("partitions", "a partition ends before it starts")
     groups = tuple(tuple(node_names.index(name) for name in group) for group in item.groups)
-    return Partition(item.start, item.end, groups)
+    return Partition(item.start, item.end, groups, item.one_way)
 
 
 KIND: Final = WorldKind("point_to_point", "any node sends to any other", PointToPointTable, _build)

@@ -36,6 +36,14 @@ class Journey(Struct, frozen=True):
     cells: Whole
 
 
+class WireCut(Struct, frozen=True):
+    """A link of the tree is cut from `start` to `end`: what is sent over it in that time waits for its end."""
+
+    link: tuple[NodeId, NodeId]
+    start: Instant
+    end: Instant
+
+
 class Cellular(Network):
     """The cellular network. `links` are the wired tree; hosts move by `moves` or by a `journey`."""
 
@@ -49,6 +57,7 @@ class Cellular(Network):
         moves: Sequence[Move] = (),
         journey: Journey | None = None,
         station_places: Sequence[tuple[float, float]] | None = None,
+        wire_cuts: Sequence[WireCut] = (),
     ) -> None:
         self.stations = stations
         self._radio = radio
@@ -59,6 +68,7 @@ class Cellular(Network):
         self._journey = journey
         self._station_places = station_places or [(0.0, 0.0)] * stations
         self._wires: dict[tuple[NodeId, NodeId], _Wire] = {}
+        self._wire_cuts = list(wire_cuts)
         self._handovers = 0
 
     @property
@@ -84,6 +94,8 @@ class Cellular(Network):
             self.world.schedule_phase(CONTACTS_BEGIN, move.at, self._move, move)
         if self._journey is not None:
             self._step(0)
+        for cut in self._wire_cuts:
+            self.world.schedule(cut.start, self._cut, cut)
 
     def send(self, sender: NodeId, send: Send) -> None:
         if send.over == RADIO:
@@ -169,9 +181,18 @@ class Cellular(Network):
 
     # -- wires -------------------------------------------------------------------------------------------
 
+    def _cut(self, cut: WireCut) -> None:
+        for sender, to in (cut.link, cut.link[::-1]):
+            wire = self._wires[sender, to]
+            wire.cut_until = max(wire.cut_until, cut.end)
+
     def _transmit(self, wire: _Wire) -> None:
         if not wire.queue:
             wire.busy = False
+            return
+        if self.world.now < wire.cut_until:
+            wire.busy = True
+            self.world.schedule(wire.cut_until, self._transmit, wire)
             return
         send = wire.queue.popleft()
         self.world.transmitted(wire.sender, send.packet, wire.to, WIRED)
@@ -197,3 +218,4 @@ class _Wire(Struct, eq=False):
     queue: deque[Send] = field(default_factory=deque)
     busy: bool = False
     last: Instant = 0
+    cut_until: Instant = 0

@@ -194,8 +194,7 @@ class FloodRadio(Network):
         now = self.world.now
         for cut in self._partitions:
             if cut.start <= now < cut.end:
-                group = cut.group_of(sender)
-                kept = [node for node in near if cut.group_of(node) == group]
+                kept = [node for node in near if not cut.cuts(sender, node)]
                 self._cut += len(near) - len(kept)
                 near = kept
         return list(near)

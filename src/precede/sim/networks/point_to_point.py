@@ -197,9 +197,7 @@ class PointToPoint(Network):
         if self._healed:
             return False
         now = self.world.now
-        return any(
-            cut.start <= now < cut.end and cut.group_of(a) != cut.group_of(b) for cut in self._partitions
-        )
+        return any(cut.start <= now < cut.end and cut.cuts(a, b) for cut in self._partitions)
 
     def _partition_edge(self, partition: Partition, joined: bool) -> None:
         report = self.world.link_up if joined else self.world.link_down
@@ -207,7 +205,7 @@ class PointToPoint(Network):
             return
         for a in range(self.nodes):
             for b in range(self.nodes):
-                if a != b and partition.group_of(a) != partition.group_of(b):
+                if a != b and (partition.cuts(a, b) or partition.cuts(b, a)):
                     report(a, b, RADIO)
 
 

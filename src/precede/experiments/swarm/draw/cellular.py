@@ -198,11 +198,12 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 
 
 def _admissions(prepared: Prepared) -> dict[NodeId, Instant]:
+    """Return when each host was last admitted, in world time: a station notes it by its own clock."""
     admissions: dict[NodeId, Instant] = {}
     for hosted in prepared.world.nodes:
         if isinstance(hosted.node, WasStation):
-            for host, at in hosted.node.registrations.admitted.items():
-                admissions[host] = max(at, admissions.get(host, 0))
+            for host, reading in hosted.node.registrations.admitted.items():
+                admissions[host] = max(hosted.world_time(reading), admissions.get(host, 0))
     return admissions
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from precede.core.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant, parse_duration
 from precede.experiments.run import Prepared, Run
+from precede.experiments.swarm.draw.rare import is_live
 from precede.experiments.swarm.due import carried_missing
 from precede.experiments.swarm.plan import WRONG_CLOCKS, Drawer, Plan, draw_stall, seconds_text
 
@@ -122,6 +123,8 @@ def _draw_options(random: Random, expires: bool) -> dict[str, Any]:
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table, repair: Duration = 0) -> Sequence[str]:
     """List undelivered messages with a carrier at healing and time left for the transfers and `repair`."""
+    if not is_live(plan):
+        return []
     return carried_missing(plan, prepared, log, spreading(plan, log) + repair)
 
 

@@ -13,7 +13,7 @@ _CROWDS: Final = (16, 32, 64)
 _SILENCE: Final = 3 * HOUR
 
 
-def add_further(plan: Plan, random: Random) -> Plan:
+def add(plan: Plan, random: Random) -> Plan:
     """Return the plan with some of these situations added, where the protocol's promises cover them.
 
     A network with a bandwidth keeps its sizes and its number of nodes: what it carries must fit through it.

@@ -16,8 +16,10 @@ from precede.experiments.run import Prepared, Run
 from precede.experiments.swarm.draw import contacts as draw_contacts
 from precede.experiments.swarm.draw import flood as draw_flood
 from precede.experiments.swarm.draw import point_to_point as draw_point_to_point
+from precede.experiments.swarm.draw.rare import is_live
+from precede.experiments.swarm.due import carried_missing
 from precede.experiments.swarm.plan import Drawer, Plan, partition_of, seconds_text
-from precede.experiments.swarm.swarm import everything_missing
+from precede.experiments.swarm.swarm import Message, events_of, everything_missing, message_of
 from precede.experiments.swarm.verifying import verify_world
 from precede.sim.randomness import Generators
 
@@ -40,6 +42,8 @@ _NEVER_ABOVE: Final = ("lamport", "sds")
 _OTHER_KIND: Final = 0.25
 _LARGEST_SKEW: Final = "61s"
 _SETTLE: Final = 150 * SECOND
+_REPAIR: Final = 60 * SECOND
+"""The time after healing in which retransmissions and beacons bring every message to every node."""
 
 
 def draw(protocol: str, seed: int, random: Random) -> Plan:
@@ -116,12 +120,17 @@ def _draw_field(random: Random, nodes: int, founders: int, heal_at: Instant) -> 
 
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
-    """List messages that are due and not delivered; none if lifetimes are too short to tell."""
+    """List messages that are due and not delivered; with lifetimes, those that live long enough to arrive."""
     if plan.run.world["kind"] == "contacts":
         return draw_contacts.missing(plan, prepared, log)
-    if plan.run.options.get("lifetime", "20min") != "20min":
-        return []
+    if plan.run.protocol == "delta_causal":
+        return carried_missing(plan, prepared, log, _REPAIR, _broadcast(log)) if is_live(plan) else []
     return everything_missing(plan, prepared, log)
+
+
+def _broadcast(log: pa.Table) -> dict[Message, None]:
+    """Return every message: all nodes keep their state, so that whoever broadcast one gives it to all."""
+    return {message_of(row): None for row in events_of(log, "broadcast")}
 
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequence[str]]:

@@ -79,7 +79,8 @@ def missing_of_ck(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
     admitted: dict[str, Instant] = {}
     for hosted in prepared.world.nodes:
         if isinstance(hosted.node, ProxyStation):
-            admitted |= {names[host]: at for host, at in hosted.node.moves.admitted.items()}
+            admissions = hosted.node.moves.admitted.items()
+            admitted |= {names[host]: hosted.world_time(reading) for host, reading in admissions}
     sent: dict[tuple[str, int], Instant] = {}
     delivered: dict[str, dict[tuple[str, int], None]] = {}
     for row in events_of(log, "broadcast", "delivered"):
