@@ -2,5 +2,5 @@
 
 One seed draws one world with loss, crashes and partitions. Later everything heals. The witness judges the event
 log, and every message that is due must have been delivered. In reading order: `plan`, `draw`, `swarm`,
-`verifying`, `due`, `shrink`; `repro` and `repro_case` for the smallest world in which a rule misorders.
+`verifying`, `ends`, `due`, `shrink`; `repro` and `repro_case` for the smallest world in which a rule misorders.
 """

@@ -20,6 +20,7 @@ from precede.eventlog.python_values import python_values
 from precede.eventlog.schema import KINDS
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Prepared, prepare
+from precede.experiments.swarm.ends import unsettled
 from precede.experiments.swarm.plan import Drawer, Plan, draw_plan, find_drawer
 from precede.experiments.swarm.verifying import verify_world
 from precede.protocols.registry import Entry
@@ -130,6 +131,8 @@ def judge(plan: Plan, drawer: Drawer, prepared: Prepared, log: pa.Table) -> Worl
     if drawer.checks is not None:
         for name, lines in drawer.checks(plan, prepared, log).items():
             findings[name] += lines
+    for name, lines in unsettled(plan, prepared, log).items():
+        findings[name] += lines
     for name, lines in findings.items():
         counts[name] += len(lines)
     remarks = [*([story] if story else []), *_lines(findings)]
