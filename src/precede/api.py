@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from inspect import signature
+from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any, Final, Literal, ParamSpec, TypeAlias, get_args
@@ -112,6 +112,8 @@ def join(
     """
     _check_names(group, name, members)
     suited = find_profile(profile, order)
+    if transport is not None and (bind is not None or peers or lan):
+        raise BadInput("transport replaces bind, peers and lan: give these to the transport")
     transport = transport or _udp_transport(bind, peers, lan)
     suited.apply(transport)
     duration = read_lifetime(lifetime)
@@ -126,7 +128,9 @@ def join(
     interval = suited.beacon if beacon is None else beacon
     settings = _settings(members, keys, store, log, redact, interval, identity, roster)
     settings = msgspec.structs.replace(
-        settings, **_watched(segment, metrics), terms={} if profile == "lan" else {"profile": profile}
+        settings,
+        **_watched(log is not None, segment, metrics),
+        terms={} if profile == "lan" else {"profile": profile},
     )
     if type(backlog) is not int or backlog <= 0:
         raise BadInput(f"backlog: expected a number of bytes, got {backlog!r}")
@@ -150,6 +154,9 @@ def _kept(
         raise BadInput(f"retention: expected a precede.Retention, got {retention!r}")
     if (on_snapshot is None) != (on_restore is None):
         raise BadInput("on_snapshot and on_restore go together: one makes the state that the other restores")
+    for setting, function in (("on_snapshot", on_snapshot), ("on_restore", on_restore)):
+        if function is not None and (not callable(function) or iscoroutinefunction(function)):
+            raise BadInput(f"{setting}: expected a plain function, without async, got {function!r}")
     if on_restore is not None and order not in ("causal", "total"):
         raise BadInput(f"on_restore needs order='causal' or 'total', not {order!r}")
     if snapshot_from is not None:
@@ -205,8 +212,9 @@ def _settings(
     """Return the settings of a member over sockets. Raise BadInput if they contradict each other."""
     if (identity is None) != (roster is None):
         raise BadInput("identity and roster go together: one signs, the other says whose signatures count")
-    if not beacon > 0:
-        raise BadInput(f"beacon: expected more than 0 seconds, got {beacon!r}")
+    _check_seconds("beacon", beacon)
+    if redact and log is None:
+        raise BadInput("redact: there is no log; it writes pseudonyms into the folder that log= names")
     return MemberSettings(
         members=members,
         keys=keys,
@@ -219,10 +227,17 @@ def _settings(
     )
 
 
-def _watched(segment: float | None, metrics: tuple[str, int] | None) -> dict[str, Any]:
+def _check_seconds(setting: str, seconds: object) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
+        raise BadInput(f"{setting}: expected more than 0 seconds, got {seconds!r}")
+
+
+def _watched(logged: bool, segment: float | None, metrics: tuple[str, int] | None) -> dict[str, Any]:
     """Return the settings for those who watch a member. Raise BadInput if they are not usable."""
-    if segment is not None and not segment > 0:
-        raise BadInput(f"segment: expected more than 0 seconds, got {segment!r}")
+    if segment is not None:
+        _check_seconds("segment", segment)
+        if not logged:
+            raise BadInput("segment: there is no log; it adds files to the folder that log= names")
     if metrics is not None:
         check_address("metrics", metrics)
     return {"segment": segment, "metrics": metrics}

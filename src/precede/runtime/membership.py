@@ -220,7 +220,14 @@ class Membership:
         return pseudonym(name, blake2b(secret, digest_size=32).digest())
 
     def rekey(self, group_secrets: tuple[bytes, ...]) -> None:
-        """Replace the group's secrets: the first encrypts from now on, any of them decrypts."""
+        """Replace the group's secrets: the first encrypts from now on, any of them decrypts.
+
+        Raise BadInput if there is none, if one has not 32 bytes, or if the member joined without a key.
+        """
+        if not self._settings.keys:
+            raise BadInput("rekey: this member joined without a key (key=None)")
+        if not group_secrets or not all(isinstance(each, bytes) and len(each) == 32 for each in group_secrets):
+            raise BadInput("rekey: expected at least one secret of 32 bytes (`precede keys make`)")
         for admission in self._admissions:
             if isinstance(admission, SealedAdmission):
                 admission.rekey(tuple(group_key(secret, self._group) for secret in group_secrets))

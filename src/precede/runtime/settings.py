@@ -33,12 +33,19 @@ def read_lifetime(lifetime: str | timedelta | None) -> Duration | None:
     if isinstance(lifetime, timedelta):
         duration = lifetime // timedelta(microseconds=1)
     elif isinstance(lifetime, str):
-        duration = parse_duration(lifetime)
+        duration = _lifetime_in(lifetime)
     else:
         raise BadInput(f"lifetime: expected a duration such as '20s' or a timedelta, got {lifetime!r}")
     if duration < MILLISECOND:
         raise BadInput(f"lifetime: expected at least one millisecond, got {lifetime!r}")
     return duration
+
+
+def _lifetime_in(text: str) -> Duration:
+    try:
+        return parse_duration(text)
+    except BadInput as error:
+        raise BadInput(f"lifetime: {error}") from None
 
 
 class MemberSettings(Struct, frozen=True, kw_only=True):

@@ -52,7 +52,7 @@ class Conversation:
     def history(
         self,
         *,
-        since: Delivered | MessageId | datetime | timedelta | str | None = None,
+        since: Delivered | MessageId | int | datetime | timedelta | str | None = None,
         source: str | None = None,
         limit: int | None = None,
     ) -> list[Delivered]:

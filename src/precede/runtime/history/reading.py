@@ -92,7 +92,10 @@ def _place_before(
         case timedelta():
             return kept.place_at(time.time_ns() // 1_000 - since // timedelta(microseconds=1))
         case str():
-            return kept.place_at(time.time_ns() // 1_000 - parse_duration(since))
+            try:
+                return kept.place_at(time.time_ns() // 1_000 - parse_duration(since))
+            except BadInput as error:
+                raise BadInput(f"since: {error}") from None
     raise BadInput(
         f"since: expected a message, its id or place, a datetime or a duration such as '2h', got {since!r}"
     )

@@ -22,7 +22,10 @@ class RosterFace:
     _topics: Topics
 
     def rekey(self, *group_secrets: bytes) -> None:
-        """Replace the group's secrets while running: the first encrypts from now on, any of them decrypts."""
+        """Replace the group's secrets while running: the first encrypts from now on, any of them decrypts.
+
+        Raises BadInput if there is none, if one has not 32 bytes, or if the member joined without a key.
+        """
         self._membership.rekey(group_secrets)
 
     def update_roster(self, roster: SignedRoster) -> None:

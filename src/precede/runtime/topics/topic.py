@@ -106,7 +106,7 @@ class Topic(TopicReader):
     def history(
         self,
         *,
-        since: Delivered | MessageId | datetime | timedelta | str | None = None,
+        since: Delivered | MessageId | int | datetime | timedelta | str | None = None,
         source: str | None = None,
         limit: int | None = None,
     ) -> History:

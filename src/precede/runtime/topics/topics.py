@@ -13,6 +13,7 @@ import msgspec
 from precede.core.effects import Key, Medium
 from precede.core.errors import BadInput, Refused, StoreFailed
 from precede.core.identity import NodeId
+from precede.core.settings import did_you_mean
 from precede.runtime.deliveries import MemberState
 from precede.runtime.driver import Driver
 from precede.runtime.evidence.proofs import Equivocation
@@ -73,7 +74,8 @@ class Topics:
         encoded_name(name)
         duration = read_lifetime(lifetime)
         if order not in LANES:
-            raise BadInput(f"topic {name!r}: order {order!r} is none of {', '.join(LANES)}")
+            near = did_you_mean(order, LANES)
+            raise BadInput(f"topic {name!r}: order {order!r} is none of {', '.join(LANES)}{near}")
         if order == "delta" and duration is None:
             raise BadInput(f"topic {name!r}: order 'delta' needs a lifetime")
         if order not in ("delta", "none") and duration is not None:

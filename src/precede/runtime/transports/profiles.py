@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from precede.core.errors import BadInput
+from precede.core.settings import did_you_mean
 from precede.runtime.transports.transport import Transport
 
 ProfileName: TypeAlias = Literal["lan", "internet", "ble", "lora"]
@@ -62,7 +63,7 @@ def find_profile(name: object, order: str) -> Profile:
     """Return a profile by its name. Raise BadInput if there is none, or if it does not fit an order."""
     profile = PROFILES.get(name) if isinstance(name, str) else None
     if profile is None:
-        raise BadInput(f"profile: {name!r} is none of {', '.join(PROFILES)}")
+        raise BadInput(f"profile: {name!r} is none of {', '.join(PROFILES)}{did_you_mean(str(name), PROFILES)}")
     if profile.is_slow and order in ("multicast", "total"):
         raise BadInput(
             f"profile={name!r} is for the orders none, fifo, causal and delta: order={order!r} sends more than "
