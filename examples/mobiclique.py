@@ -64,6 +64,9 @@ def offsets(compared: Sequence[tuple[str, str, int]]) -> dict[str, float]:
 
 
 def main(arguments: Sequence[str]) -> int:
+    if not arguments:
+        print(__doc__, file=sys.stderr)
+        return 2
     folder = Path(arguments[0])
     compared, seen = hops(folder)
     ahead = offsets(compared)
