@@ -28,17 +28,19 @@ async def until(condition: Any, seconds: float = 20.0) -> None:
 def test_a_broken_connection_is_opened_again() -> None:
     async def run() -> None:
         heard: list[tuple[bytes, Where]] = []
-        links: list[bool] = []
+        ours: list[bool] = []
+        theirs: list[bool] = []
         one = WebSocketTransport(LOCAL)
-        one.on_link = lambda where, up: links.append(up)
+        one.on_link = lambda where, up: ours.append(up)
         await one.start(lambda frame, where: heard.append((frame, where)))
         two = WebSocketTransport(peers=[one.url])
+        two.on_link = lambda where, up: theirs.append(up)
         await two.start(lambda frame, where: None)
-        await until(lambda: links == [True])
+        await until(lambda: ours == theirs == [True])
         two.broadcast(bytes(20_000))
         await until(lambda: heard == [(bytes(20_000), 1)])
         one._connections[1].abort()
-        await until(lambda: links == [True, False, True])
+        await until(lambda: ours == theirs == [True, False, True])
         two.broadcast(b"second")
         await until(lambda: heard[1:] == [(b"second", 2)])
         await two.stop()
@@ -140,3 +142,41 @@ def test_a_peer_that_is_no_url_is_refused(url: str) -> None:
         WebSocketTransport(peers=[url])
     with pytest.raises(precede.BadInput, match="expected a URL such as"):
         WebSocketTransport().add_peer(url)
+
+
+def test_requests_of_strangers_write_nothing_into_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "index.html").write_text("<p>hello")
+
+    async def answer(port: int, request: bytes, ends: bool = False) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request)
+        if ends:
+            writer.write_eof()
+        try:
+            return await asyncio.wait_for(reader.read(), 20)
+        finally:
+            writer.close()
+
+    async def run() -> None:
+        one = WebSocketTransport(LOCAL, pages={"/": tmp_path})
+        await one.start(lambda frame, where: None)
+        port = one.address[1]
+        for target in ("/" + "a" * 5000 + ".html", "//[bad", "/%00.html", "/x/" * 500 + "y.html"):
+            said = await answer(port, f"GET {target} HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+            assert said.startswith(b"HTTP/1.1 404 ")
+        for garbage in (
+            b"",
+            bytes(range(256)) * 40,
+            b"GET / HTTP/9\r\n\r\n",
+            b"GET / HTTP/1.1\r\n" + b"x" * 99_999,
+        ):
+            await answer(port, garbage, ends=True)
+        upgrade = b"GET / HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\n\r\n"
+        assert b" 4" in (await answer(port, upgrade))[:12]
+        assert b"<p>hello" in await answer(port, b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+        await one.stop()
+
+    asyncio.run(run())
+    assert [record.getMessage() for record in caplog.records if record.levelname != "DEBUG"] == []

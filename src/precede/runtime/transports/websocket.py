@@ -7,6 +7,7 @@ opened again. Connections carry no key: frames are sealed by the layers above, a
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl as tls
 from collections import deque
@@ -34,6 +35,10 @@ LARGEST: Final = 32_000
 MOST_OPENING: Final = 64
 """How many connections have not completed their handshake, or are sent a page."""
 _CLOSE_S: Final = 1.0
+_ANYBODYS: Final = ("opening handshake failed", "keepalive ping failed", "parser failed")
+"""What the library logs with a traceback because of bytes of the other end: strangers could fill the log."""
+_logger: Final = logging.getLogger("precede.websocket")
+_logger.addFilter(lambda record: record.msg not in _ANYBODYS)
 
 
 class WebSocketTransport(ConnectedTransport["_Connection"]):
@@ -104,7 +109,7 @@ class WebSocketTransport(ConnectedTransport["_Connection"]):
             self._connect_to(url)
 
     def _limits(self) -> dict[str, Any]:
-        return {"compression": None, "max_size": self.largest, "close_timeout": _CLOSE_S}
+        return {"compression": None, "max_size": self.largest, "close_timeout": _CLOSE_S, "logger": _logger}
 
     @property
     def address(self) -> Address:
