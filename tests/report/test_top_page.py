@@ -67,7 +67,7 @@ def test_the_page_shows_the_group(browser: Browser, width: int, scheme: str) -> 
         assert page.locator("#members tbody tr").count() == 4
         assert page.locator("#hearing td.heard").count() == 2
         assert "ana:2" in page.inner_text("#waits")
-        assert page.inner_text("#verdict") == "causal order, 5 deliveries verified: 2 causal."
+        assert page.inner_text("#verdict") == "causal order, 5 deliveries verified: 2 causal violations."
         assert page.inner_text("#state").startswith("3 of 4 members answer.")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)

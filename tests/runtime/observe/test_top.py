@@ -138,3 +138,7 @@ def test_a_look_at_logs_alone_has_no_table() -> None:
     assert top_screen.lines(overview({}, followed=found), 110) == [
         "causal order, 4 deliveries verified: no violations"
     ]
+    violated = Followed("causal", 9, 4, 0, [], {"causal": 1, "duplicate": 1_200}, [])
+    assert top_screen.lines(overview({}, followed=violated), 110) == [
+        "causal order, 4 deliveries verified: 1 causal violation, 1,200 duplicate violations"
+    ]

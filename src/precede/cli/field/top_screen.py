@@ -73,7 +73,8 @@ def _followed(shown: Overview) -> list[str]:
     found = shown.followed
     if found is None:
         return []
-    counted = ", ".join(f"{count:,} {kind}" for kind, count in found.violations.items()) or "no violations"
+    counts = [f"{count:,} {kind} violation{'s' * (count != 1)}" for kind, count in found.violations.items()]
+    counted = ", ".join(counts) or "no violations"
     text = f"{found.order} order, {found.deliveries:,} deliveries verified: {counted}"
     behind = [f"{found.waiting:,} rows are not judged yet", *found.waits_for] if found.waiting else []
     return [

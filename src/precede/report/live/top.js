@@ -83,7 +83,7 @@ function showWaits(waits) {
 function showOrder(found) {
   document.getElementById("order").hidden = !found;
   if (!found) return;
-  const counted = Object.entries(found.violations).map(([kind, count]) => `${whole(count)} ${kind}`).join(", ");
+  const counted = Object.entries(found.violations).map(([kind, count]) => `${whole(count)} ${kind} violation${count === 1 ? "" : "s"}`).join(", ");
   const verdict = document.getElementById("verdict");
   verdict.textContent = `${found.order} order, ${whole(found.deliveries)} deliveries verified: ${counted || "no violations"}.`;
   verdict.className = counted ? "violated" : "";
