@@ -3,9 +3,11 @@
 Each size runs in a process of its own, with the event log on. `peak_mb` is the peak memory of the process,
 `kb_per_node` what it grew by while the world was built and run. A bare heapq event (pop and push, 4,000 deep)
 is timed in the same process, because the speed of a machine varies: `ratio` is the time of an event over that.
+Starting the nodes, at instant 0, is part of `build_ms`, not of the time of the events.
 Larger worlds have fewer messages, so that the number of deliveries is similar (not so with VCube).
 
 python -m benchmarks.scaling --json
+python -m benchmarks.scaling --picture benchmarks/scaling.svg
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import built, steady_tape
@@ -32,7 +35,7 @@ BARE_EVENTS = 200_000
 BARE_DEPTH = 4_000
 
 
-def script(nodes: int, messages: int, every_us: int, first_us: int = 0, name: str = "{}") -> dict[str, Any]:
+def script(nodes: int, messages: int, every_us: int, first_us: int = 1, name: str = "{}") -> dict[str, Any]:
     """A workload of so many messages, from nodes spread evenly over all of them."""
     step = max(1, nodes // messages)
     births = [
@@ -116,7 +119,9 @@ def measure(kind: str, nodes: int) -> dict[str, Any]:
     """Run one world in this process."""
     gc.collect()
     before = _peak_kb()
+    building = time.process_time()
     prepared = prepare(KINDS[kind][0](nodes), NoSink())
+    prepared.world.run(0)
     began = time.process_time()
     prepared.world.run(prepared.end)
     prepared.recorder.flush()
@@ -128,6 +133,7 @@ def measure(kind: str, nodes: int) -> dict[str, Any]:
     return {
         "world": kind,
         "nodes": nodes,
+        "build_ms": round((began - building) * 1e3),
         "events": events,
         "us_per_event": round(took / events * 1e6, 2),
         "ratio": round(took / events / bare, 2),
@@ -157,17 +163,33 @@ def _in_a_process(kind: str, nodes: int) -> dict[str, Any]:
     return measured
 
 
+def picture(rows: Sequence[dict[str, Any]]) -> str:
+    """Draw the cost of an event over the number of nodes, a curve for each kind of world, as SVG."""
+    from precede.report.figures import Curve, Figure, Point, svg
+
+    kinds = dict.fromkeys(row["world"] for row in rows)
+    curves = [
+        Curve(kind, [Point(row["nodes"], row["ratio"]) for row in rows if row["world"] == kind])
+        for kind in kinds
+    ]
+    title = "CPU per event, in bare heapq events"
+    return str(svg(Figure(title, "nodes", "bare events", curves, log_x=True, log_y=True)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one object on one line")
     parser.add_argument("--world", choices=sorted(KINDS), help="only this kind of world")
     parser.add_argument("--nodes", type=int, help="only this size, in this process")
+    parser.add_argument("--picture", type=Path, help="also draw the figures to this SVG file")
     options = parser.parse_args()
     if options.world and options.nodes:
         print(json.dumps(measure(options.world, options.nodes)))
         return
     kinds = [options.world] if options.world else list(KINDS)
     rows = [_in_a_process(kind, nodes) for kind in kinds for nodes in KINDS[kind][1]]
+    if options.picture:
+        options.picture.write_text(picture(rows), encoding="utf-8")
     names = list(rows[0])
     lines = [f"| {' | '.join(names)} |", f"| --- |{' ---: |' * (len(names) - 1)}"]
     lines += [f"| {' | '.join(str(row[name]) for name in names)} |" for row in rows]
