@@ -20,6 +20,9 @@ from precede.witness.verdict import Verdict
 
 P = TypeVar("P")
 
+ENGINE: Final = "numba"
+"""The verifier's engine for every unit: plain Python takes 0.9 s for the log of one of thousands of runs."""
+
 PAPERS: Final = ("guidec2021", "was2021", "drift2006", "vcube2018", "prs1997")
 
 

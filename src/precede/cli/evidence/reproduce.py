@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,6 +60,10 @@ def command(
         typer.Option("--with", metavar="ostermalm_001_1=FILE", help="guidec2021: the paper's own pedestrians"),
     ] = None,
     same_code: SameCodeOption = False,
+    here: Annotated[
+        bool,
+        typer.Option("--here", help="carry out the runs one after the other in this process, without Spark"),
+    ] = False,
     master: MasterOption = None,
     conf: ConfOption = None,
 ) -> int:
@@ -87,7 +92,10 @@ def command(
         return _show_stored(requests, out, pages, as_json)
     if pages is not None:
         raise BadInput("--pages shows stored results: leave out --scale (and use --store first)")
-    return _run(requests, paper, lake, out, store, as_json, master, conf)
+    if here and (master or conf):
+        raise BadInput("--here is without Spark: it takes no --master and no --conf")
+    session = nullcontext() if here else session_for(master, conf, f"reproduce {paper}")
+    return _run(requests, paper, lake, out, store, as_json, session)
 
 
 def _show_stored(requests: list[Request], out: Path | None, pages: Path | None, as_json: bool) -> int:
@@ -158,8 +166,7 @@ def _run(
     out: Path | None,
     store: bool,
     as_json: bool,
-    master: str | None,
-    conf: list[str] | None,
+    in_session: AbstractContextManager[Any],
 ) -> int:
     """Run the missing units, judge the claims, and write tables and figures."""
     from precede.cli.evidence.exhibits import write_exhibits
@@ -171,7 +178,7 @@ def _run(
         results = reproduce(where, requests, None, store=store)
     else:
         with (
-            session_for(master, conf, f"reproduce {paper}") as session,
+            in_session as session,
             working(f"reproducing {paper}", "runs") as progress,
         ):
             results = reproduce(where, requests, session, progress, store=store)

@@ -15,7 +15,7 @@ from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
 from precede.reproduction.drift2006.backbones import Backbone, backbone_of
 from precede.reproduction.drift2006.measures import Rows, Window, measure_floods, measure_latencies
-from precede.reproduction.units import Finding, Unit, expand, finding_about, seeds_of, unit_of
+from precede.reproduction.units import ENGINE, Finding, Unit, expand, finding_about, seeds_of, unit_of
 from precede.sim.networks.motion import scattered_connected
 from precede.sim.randomness import Generators
 from precede.witness.verify import verify
@@ -171,7 +171,7 @@ def measure_run(point: Point, seed: int) -> Finding:
     sink = TableSink()
     outcome = carry_out(point.run(seed), sink)
     log = sink.events()
-    verdict = verify(log, "total")
+    verdict = verify(log, "total", engine=ENGINE)
     rows = Rows(log)
     if point.layout == "grid":
         measures = measure_floods(rows, point.window(), ORIGINATORS[point.originators], GRID_SIDE)

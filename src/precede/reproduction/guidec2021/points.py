@@ -17,7 +17,7 @@ from precede.experiments.run import Run, prepare
 from precede.experiments.scenario import read_scenario
 from precede.experiments.tables import read_toml
 from precede.reproduction.guidec2021.measures import measure_log, measure_world
-from precede.reproduction.units import Finding, Unit, finding_about, unit_of
+from precede.reproduction.units import ENGINE, Finding, Unit, finding_about, unit_of
 from precede.witness.verdict import read_order
 from precede.witness.verify import verify
 
@@ -85,6 +85,6 @@ def measure_run(point: Point, seed: int) -> Finding:
     ready.world.run(ready.end)
     ready.recorder.flush()
     log = sink.events()
-    verdict = verify(log, read_order(ready.entry.order))
+    verdict = verify(log, read_order(ready.entry.order), engine=ENGINE)
     measures = measure_world(ready.built) | measure_log(log, sink.gauges(), ready.built)
     return finding_about(measures, verdict)

@@ -18,7 +18,7 @@ from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
-from precede.reproduction.units import Finding, Unit, expand, finding_about, plain, seeds_of
+from precede.reproduction.units import ENGINE, Finding, Unit, expand, finding_about, plain, seeds_of
 from precede.witness.verify import verify
 
 _LENGTH: Final = ("warm_up_deliveries", "deliveries")
@@ -124,7 +124,7 @@ def measure_run(point: Point, seed: int, precision: Precision) -> Finding:
     sink = TableSink()
     carry_out(point.run(seed, precision), sink)
     log = sink.events()
-    verdict = verify(log, "multicast")
+    verdict = verify(log, "multicast", engine=ENGINE)
     entries, sizes = _carried_by_message(log, precision)
     share = float(entries.mean()) / point.nodes**2
     measures = {

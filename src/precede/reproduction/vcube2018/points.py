@@ -14,7 +14,7 @@ from msgspec import Struct
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.experiments.tables import read_toml
-from precede.reproduction.units import Finding, Unit, expand, seeds_of, unit_of
+from precede.reproduction.units import ENGINE, Finding, Unit, expand, seeds_of, unit_of
 from precede.reproduction.vcube2018.measures import Rows, measure_pairs, measure_rows
 from precede.witness.verify import verify
 
@@ -132,5 +132,5 @@ def _carry_out(run: Run) -> tuple[Rows, Mapping[str, int], int]:
     sink = TableSink()
     outcome = carry_out(run, sink)
     log = sink.events()
-    verdict = verify(log, "causal")
+    verdict = verify(log, "causal", engine=ENGINE)
     return Rows(log), outcome.counters, verdict.violations + (verdict.verdict != "holds")

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from precede.core.instants import SECOND
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
+from precede.reproduction.units import ENGINE
 from precede.witness.verify import verify
 
 STATIONS: Final = 10
@@ -86,7 +87,7 @@ def measure(
     """
     sink = TableSink()
     outcome = carry_out(describe(experiment, seed, duration, hosts, rate, options), sink)
-    verdict = verify(sink.events(), "causal")
+    verdict = verify(sink.events(), "causal", engine=ENGINE)
     sizes = np.array([sizes for sizes in buffer_sizes(sink.gauges()).values() if len(sizes) == STATIONS])
     ordered = np.sort(sizes, axis=1)
     silent = max((failure.ends - failure.begins for failure in failures(duration)), default=0)

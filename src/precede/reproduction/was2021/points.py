@@ -21,7 +21,7 @@ from precede.experiments.run import Run, carry_out, prepare
 from precede.experiments.tables import read_toml
 from precede.measures.events import measure_events
 from precede.measures.messages import Window
-from precede.reproduction.units import Finding, Unit, expand, finding_about, seeds_of, unit_of
+from precede.reproduction.units import ENGINE, Finding, Unit, expand, finding_about, seeds_of, unit_of
 from precede.reproduction.was2021 import buffers
 from precede.sim.randomness import Generators
 from precede.witness.verify import verify
@@ -162,7 +162,7 @@ def _at_one_rate(point: Point, seed: int) -> Finding:
     sink = TableSink()
     carry_out(describe(point, seed), sink)
     log = sink.events()
-    verdict = verify(log, "causal")
+    verdict = verify(log, "causal", engine=ENGINE)
     counts = measure_events(log.to_batches(), Window(JOIN))
     measures = {name: float(value) for name, value in _chosen(counts, point).items()}
     measures |= _buffers(sink.gauges(), point)
@@ -264,5 +264,5 @@ def _climb(point: Point, seed: int) -> Finding:
         raise BadInput(
             f"{point.experiment}: {point.protocol} with {point.hosts} hosts: the staircase has too few steps"
         )
-    verdict = verify(sink.events(), "causal")
+    verdict = verify(sink.events(), "causal", engine=ENGINE)
     return finding_about({"throughput_per_s": throughput, "share_of_last_step": shares[-1]}, verdict)
