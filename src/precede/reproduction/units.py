@@ -7,6 +7,7 @@ package turns its experiments into units; this module has what the five share.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -17,10 +18,11 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.experiments.run import Run
 from precede.witness.verdict import Verdict
+from precede.witness.verify import EngineName
 
 P = TypeVar("P")
 
-ENGINE: Final = "numba"
+ENGINE: Final[EngineName] = "plain" if find_spec("numba") is None else "numba"
 """The verifier's engine for every unit: plain Python takes 0.9 s for the log of one of thousands of runs."""
 
 PAPERS: Final = ("guidec2021", "was2021", "drift2006", "vcube2018", "prs1997")

@@ -36,7 +36,7 @@ def command(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="run: quick (minutes) or paper (the paper's sizes, days); default: show stored results"
+            help="run: quick (minutes) or paper (the paper's sizes, hours); default: show stored results"
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
