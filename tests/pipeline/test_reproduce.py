@@ -221,6 +221,15 @@ def test_an_exhibit_runs_its_experiments_and_a_named_experiment_needs_no_claims(
     assert {one.claim.id for one in result.comparisons} == {"wrong", "kept"}
 
 
+def test_a_paper_runs_here_without_spark(papers, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    where = ["--papers", str(papers), "--lake", str(tmp_path / "lake"), "--scale", "quick", "--here"]
+    assert main(["reproduce", "prs1997", *where]) == 1, "a claim is missed"
+    assert "6 runs, 0 violations" in capsys.readouterr().out
+    assert main(["reproduce", "prs1997", *where, "--master", "local[2]"]) == 2
+    assert "--here is without Spark" in capsys.readouterr().err
+
+
 def test_stored_results_are_shown_written_and_checked_without_the_lake(papers, tmp_path, capsys, monkeypatch):
     lake, page = Lake(tmp_path / "lake"), tmp_path / "pages" / "prs1997.md"
     page.parent.mkdir()
