@@ -3,9 +3,11 @@
 `precede reproduce all --pages docs/papers` writes it between two marks of each page, from stored results alone.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Final
 
 from precede.cli.evidence.exhibits import figures_of, interval, ours, published
@@ -13,7 +15,7 @@ from precede.core.errors import BadInput
 from precede.report.figures import Curve, Figure, Mark, Point, svg
 from precede.report.tables import Cell, Table, markdown
 from precede.reproduction.choices import choose_setting, read_choices
-from precede.reproduction.claims import experiments_of
+from precede.reproduction.claims import Claim, experiments_of
 from precede.reproduction.exhibits import by_exhibit, count_automatic, count_statuses, read_findings
 from precede.reproduction.judging import STATUSES, Comparison
 from precede.reproduction.request import Reproduction
@@ -137,24 +139,30 @@ def _drawn(pictures: Sequence[tuple[str, Figure]], page: Path) -> Iterator[str]:
 
 
 def _title(exhibit: str) -> str:
-    return re.sub(r"^([a-z]+)(?=[0-9])", r"\1 ", exhibit).capitalize()
+    """Return an exhibit as the paper writes it.
+
+    >>> _title("figure4a"), _title("section5.1"), _title("sectionvi-b")
+    ('Figure 4a', 'Section 5.1', 'Section VI-B')
+    """
+    titled = re.sub(r"^([a-z]+)(?=[0-9])", r"\1 ", exhibit).capitalize()
+    return re.sub(r"^Section([ivx]+.*)", lambda roman: f"Section {roman[1].upper()}", titled)
 
 
 def _beside_published(exhibit: str, comparisons: Sequence[Comparison]) -> Iterator[Figure]:
-    """Yield a picture of claims about a value: ours over the published value, with interval and tolerance."""
+    """Yield a picture of claims about a value or a bound: ours over it, with interval and tolerance."""
     points: list[Point] = []
     marks: list[Mark] = []
     names: list[str] = []
     for one in comparisons:
         claim = one.claim
-        if claim.kind not in ("about", "greatest") or one.ours is None or not claim.value:
+        value = _unit_of(claim)
+        if one.ours is None or not value:
             continue
-        x, value = len(points), claim.value
+        x = len(points)
         middle = sum(one.ours) / 2 / value
         ends = sorted(end / value for end in one.interval) if one.interval is not None else (None, None)
         points.append(Point(x, middle, *ends))
-        reach = claim.reach(value) / abs(value)
-        marks.append(Mark(x, low=1 - reach, high=1 + reach, says=f"{claim.id}: {claim.says}"))
+        marks.append(Mark(x, None, *_tolerated(claim, value), says=f"{claim.id}: {claim.says}"))
         names.append(str(x + 1))
     if points:
         label = "claim, in the order of the table"
@@ -162,6 +170,22 @@ def _beside_published(exhibit: str, comparisons: Sequence[Comparison]) -> Iterat
             f"{_title(exhibit)}: ours over the published value", label, "ours / published",
             [Curve("ours", points, joined=False)], marks, names,
         )  # fmt: skip
+
+
+def _unit_of(claim: Claim) -> float:
+    """Return the published value, bound, or middle of the published range; 0 if there is none."""
+    finite = [bound for bound in claim.bounds if math.isfinite(bound)]
+    return fmean(finite) if finite else 0.0
+
+
+def _tolerated(claim: Claim, unit: float) -> list[float | None]:
+    """Return from where to where a value is reproduced, in units of the published one; None: no limit."""
+    low, high = claim.bounds
+    ends = [
+        (low - claim.reach(low)) / unit if math.isfinite(low) else None,
+        (high + claim.reach(high)) / unit if math.isfinite(high) else None,
+    ]
+    return ends if unit > 0 else ends[::-1]
 
 
 def _causes(judged: Sequence[Comparison]) -> Iterator[str]:
