@@ -156,7 +156,7 @@ def _beside_published(exhibit: str, comparisons: Sequence[Comparison]) -> Iterat
     for one in comparisons:
         claim = one.claim
         value = _unit_of(claim)
-        if one.ours is None or not value:
+        if one.ours is None or one.status == "paper scale only" or not value:
             continue
         x = len(points)
         middle = sum(one.ours) / 2 / value
