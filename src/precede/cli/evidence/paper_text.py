@@ -68,7 +68,7 @@ def _counts(result: Reproduction) -> Iterator[str]:
     for exhibit, comparisons in by_exhibit(result.comparisons).items():
         counted = [one for one in comparisons if not one.claim.automatic]
         counts = count_statuses(counted)
-        scales = "/".join(dict.fromkeys(one.scale for one in comparisons))
+        scales = "/".join(dict.fromkeys(one.scale for one in comparisons if one.status != "paper scale only"))
         cost = sum(spent.get(name, 0.0) for name in sorted(experiments_of([one.claim for one in comparisons])))
         named = (
             exhibit,
@@ -162,7 +162,8 @@ def _beside_published(exhibit: str, comparisons: Sequence[Comparison]) -> Iterat
         middle = sum(one.ours) / 2 / value
         ends = sorted(end / value for end in one.interval) if one.interval is not None else (None, None)
         points.append(Point(x, middle, *ends))
-        marks.append(Mark(x, None, *_tolerated(claim, value), says=f"{claim.id}: {claim.says}"))
+        low, high = _tolerated(claim, value)
+        marks.append(Mark(x, low=low, high=high, says=f"{claim.id}: {claim.says}"))
         names.append(str(x + 1))
     if points:
         label = "claim, in the order of the table"
@@ -178,14 +179,12 @@ def _unit_of(claim: Claim) -> float:
     return fmean(finite) if finite else 0.0
 
 
-def _tolerated(claim: Claim, unit: float) -> list[float | None]:
+def _tolerated(claim: Claim, unit: float) -> tuple[float | None, float | None]:
     """Return from where to where a value is reproduced, in units of the published one; None: no limit."""
     low, high = claim.bounds
-    ends = [
-        (low - claim.reach(low)) / unit if math.isfinite(low) else None,
-        (high + claim.reach(high)) / unit if math.isfinite(high) else None,
-    ]
-    return ends if unit > 0 else ends[::-1]
+    least = (low - claim.reach(low)) / unit if math.isfinite(low) else None
+    most = (high + claim.reach(high)) / unit if math.isfinite(high) else None
+    return (least, most) if unit > 0 else (most, least)
 
 
 def _causes(judged: Sequence[Comparison]) -> Iterator[str]:
