@@ -27,6 +27,9 @@ MasterOption = Annotated[
 ConfOption = Annotated[
     list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="a Spark setting; can be repeated")
 ]
+HereOption = Annotated[
+    bool, typer.Option("--here", help="carry out the runs one after the other in this process, without Spark")
+]
 
 SameCodeOption = Annotated[
     bool, typer.Option("--same-code", help="run again what other code of the same version left in the lake")

@@ -11,6 +11,7 @@ import typer
 
 from precede.cli.data.spark import (
     ConfOption,
+    HereOption,
     LakeOption,
     MasterOption,
     SameCodeOption,
@@ -28,10 +29,7 @@ def command(
     lake: LakeOption = "lake",
     master: MasterOption = None,
     conf: ConfOption = None,
-    here: Annotated[
-        bool,
-        typer.Option("--here", help="carry out the runs one after the other in this process, without Spark"),
-    ] = False,
+    here: HereOption = False,
     verdicts: Annotated[bool, typer.Option(help="verify every run")] = True,
     measures: Annotated[bool, typer.Option(help="compute the measures of every run and group")] = True,
     same_code: SameCodeOption = False,

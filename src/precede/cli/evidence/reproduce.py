@@ -13,6 +13,7 @@ from msgspec import structs
 
 from precede.cli.data.spark import (
     ConfOption,
+    HereOption,
     LakeOption,
     MasterOption,
     SameCodeOption,
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
     from precede.reproduction.judging import Comparison
     from precede.reproduction.request import Reproduction, Request
 
+OutOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="tables and figures; default LAKE/exhibits/PAPER-SCALE")
+]
+StoreOption = Annotated[
+    bool, typer.Option("--store", help="also put the measures into the paper's results.json")
+]
+
 
 def command(
     paper: Annotated[
@@ -41,12 +49,8 @@ def command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
     lake: LakeOption = "lake",
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="tables and figures; default LAKE/exhibits/PAPER-SCALE")
-    ] = None,
-    store: Annotated[
-        bool, typer.Option("--store", help="also put the measures into the paper's results.json")
-    ] = False,
+    out: OutOption = None,
+    store: StoreOption = False,
     pages: Annotated[
         Path | None, typer.Option(metavar="DIR", help="write stored results into DIR/PAPER.md, no simulation")
     ] = None,
@@ -60,10 +64,7 @@ def command(
         typer.Option("--with", metavar="ostermalm_001_1=FILE", help="guidec2021: the paper's own pedestrians"),
     ] = None,
     same_code: SameCodeOption = False,
-    here: Annotated[
-        bool,
-        typer.Option("--here", help="carry out the runs one after the other in this process, without Spark"),
-    ] = False,
+    here: HereOption = False,
     master: MasterOption = None,
     conf: ConfOption = None,
 ) -> int:
@@ -92,10 +93,14 @@ def command(
         return _show_stored(requests, out, pages, as_json)
     if pages is not None:
         raise BadInput("--pages shows stored results: leave out --scale (and use --store first)")
+    return _run(requests, paper, lake, out, store, as_json, _session(here, master, conf, f"reproduce {paper}"))
+
+
+def _session(here: bool, master: str | None, conf: list[str] | None, name: str) -> AbstractContextManager[Any]:
+    """Return a Spark session to enter, or None to enter if the runs are carried out here."""
     if here and (master or conf):
         raise BadInput("--here is without Spark: it takes no --master and no --conf")
-    session = nullcontext() if here else session_for(master, conf, f"reproduce {paper}")
-    return _run(requests, paper, lake, out, store, as_json, session)
+    return nullcontext() if here else session_for(master, conf, name)
 
 
 def _show_stored(requests: list[Request], out: Path | None, pages: Path | None, as_json: bool) -> int:
