@@ -26,7 +26,8 @@ def test_the_cheapest_run_of_each_paper_gives_its_stored_measures_again(key):
 
 def test_the_page_of_the_artifact_states_the_cost_of_the_stored_results():
     page = (ROOT / "docs" / "artifact.md").read_text(encoding="utf-8")
-    stated = dict(re.findall(r"^\| ([a-z]+\d{4}|all five) \| ([\d,]+ \| [\d,.]+) \|", page, re.MULTILINE))
+    table = page.partition("| paper | runs stored |")[2].partition("\n\n")[0]
+    stated = dict(re.findall(r"^\| ([a-z]+\d{4}|all five) \| ([\d,]+ \| [\d,.]+) \|", table, re.MULTILINE))
     runs, seconds = 0, 0.0
     for key in PAPERS:
         points = read_results(ROOT / "papers" / key).points
