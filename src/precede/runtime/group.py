@@ -6,7 +6,6 @@ caller's event loop; there are no threads and no global state.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -28,6 +27,7 @@ from precede.runtime.deliveries import (
 from precede.runtime.driver import Driver
 from precede.runtime.flow.arrival_feed import ArrivalFeed
 from precede.runtime.flow.sending import Sending
+from precede.runtime.flow.waiting_news import WaitingNews
 from precede.runtime.history.face import HistoryFace
 from precede.runtime.history.housekeeping import Housekeeping
 from precede.runtime.history.kept import Kept
@@ -110,6 +110,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
         self._sending = self._new_sending(self._state, self._deliveries)
         self._transfer = self._new_transfer()
         self._arrivals = ArrivalFeed(self._state, self._names.name_of)
+        self._news = WaitingNews(self.waiting, self._publish_waiting)
         self._ticking = Ticking(
             settings, self._state, self._all_links, transport, self._housekeeping, self._notices
         )
@@ -360,18 +361,18 @@ class Group(HistoryFace, TopicsFace, RosterFace):
 
     def _on_deliver(self, kept: Kept, above: MessageId | None) -> None:
         self._deliveries.add(kept)
+        self._news.settled(kept.message.id)
         self._arrivals.publish(kept.message, "delivered", above=above)
 
     def _on_arrive(self, message: Message) -> None:
         if self._arrivals.has_listeners:
-            asyncio.get_running_loop().call_soon(self._publish_waiting, message)
+            self._news.arrived(message)
 
-    def _publish_waiting(self, message: Message) -> None:
-        for item in self.waiting():
-            if item.message == message.id:
-                self._arrivals.publish(message, "waiting", item.waits_for)
+    def _publish_waiting(self, message: Message, waits_for: tuple[MessageId, ...]) -> None:
+        self._arrivals.publish(message, "waiting", waits_for)
 
     def _on_discard(self, message: Message, reason: str) -> None:
+        self._news.settled(message.id)
         self._arrivals.publish(message, "given_up")
 
     def _on_missed(self) -> None:

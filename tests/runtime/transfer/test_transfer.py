@@ -21,13 +21,17 @@ from precede.core.node import Context, round_trip
 from precede.protocols import registry
 from precede.protocols.layered import node as layered
 from precede.runtime.codec import Codec
+from precede.runtime.history.kept import Kept
 from precede.runtime.links.authorship import public_of
 from precede.runtime.store import Store
+from precede.runtime.transfer import giver as giver_module
 from precede.runtime.transfer import packets
-from precede.runtime.transfer.giver import Giver
+from precede.runtime.transfer.giver import MOST_ROWS_PER_STEP, Giver
 from precede.runtime.transfer.packets import (
+    MOST_CHUNK_BYTES,
     HistoryAsk,
     HistoryPart,
+    SnapshotAsk,
     SnapshotChunk,
     SnapshotFetch,
     SnapshotOffer,
@@ -306,6 +310,7 @@ def test_a_member_that_has_no_more_than_the_asker_says_so_at_once(tmp_path: Path
     while not sent or not sent[-1].ends:
         after = sent[-1].last if sent else 0
         giver.asked_for_history(HistoryAsk(after, tops), 1)
+        giver.step()
     for part in sent:
         assert len(encode(part)) < 20_000
         got += [
@@ -314,6 +319,59 @@ def test_a_member_that_has_no_more_than_the_asker_says_so_at_once(tmp_path: Path
     assert got == list(range(101, 1_001))
     assert [part.after for part in sent[1:]] == [part.last for part in sent[:-1]]
     store.close()
+
+
+class Pages:
+    """A history of a million messages that the asker has: it must be read, and nothing is sent."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def read(self, after: int, most: int = -1, source: int | None = None) -> list[Kept]:
+        self.rows += most
+        message = Message(MessageId(0, 0, 1), b"")
+        return [Kept(after + n + 1, message, 0) for n in range(most)] if after < 1_000_000 else []
+
+
+def test_requests_for_history_cost_a_bounded_time_and_everybody_gets_a_turn() -> None:
+    """One member that asked again and again kept others busy with reading, for 0.1 s a request."""
+    ana = causal_node(0)
+    ana.ordering.stamp(b"", 0, None, None)
+    ana.ordering.stamp(b"", 0, None, None)
+    history: Any = Pages()
+    sent: list[int] = []
+    giver = Giver(ana, lambda: history, lambda packet: b"", lambda packet, to: sent.append(to), None, bytes)
+    for _ in range(50):
+        giver.asked_for_history(HistoryAsk(0, ((0, 0, 1),)), 1)
+    assert history.rows == MOST_ROWS_PER_STEP
+    sent.clear()
+    giver.asked_for_history(HistoryAsk(0, ((0, 0, 1),)), 2)
+    for peer in (1, 2):
+        giver.step()
+        giver.asked_for_history(HistoryAsk(0, ((0, 0, 1),)), 1)
+        assert {*sent} == {peer}
+        sent.clear()
+    assert history.rows == 3 * MOST_ROWS_PER_STEP
+
+
+def test_one_member_alone_does_not_drive_a_snapshot_out_that_another_fetches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(giver_module, "_REUSED_S", -1.0)
+    sent: list[Any] = []
+    giver = Giver(
+        *(causal_node(0), lambda: None, lambda packet: b"", lambda packet, to: sent.append((to, packet))),  # type: ignore[arg-type, return-value]
+        *(lambda: bytes(3), lambda offer: b""),
+    )
+    giver.asked_for_snapshot(SnapshotAsk(0), 1)
+    giver.make()
+    offer = sent[-1][1]
+    for _ in range(5):
+        giver.asked_for_snapshot(SnapshotAsk(0), 2)
+        giver.make()
+        giver.asked_for_chunks(SnapshotFetch(sent[-1][1].number, 0), 2)
+    giver.asked_for_chunks(SnapshotFetch(offer.number, 0), 1)
+    assert sent[-1] == (1, SnapshotChunk(offer.number, 0, False, bytes(3)))
 
 
 def test_an_offer_counts_only_if_it_was_asked_for_trusted_signed_and_fits() -> None:
@@ -338,11 +396,21 @@ def test_an_offer_counts_only_if_it_was_asked_for_trusted_signed_and_fits() -> N
     wants.chunk(SnapshotChunk(6, 0, False, b"a"), 1)
     wants.chunk(SnapshotChunk(5, 1, False, b"a"), 1)
     assert wants.spool.size == 0, "another sender, another snapshot, another place"
-    wants.chunk(SnapshotChunk(5, 0, False, b"ab"), 1)
-    assert sent[-1] == (SnapshotFetch(5, 2), 1)
-    wants.chunk(SnapshotChunk(5, 2, False, b"cd"), 1)
-    assert refused[-1] == "snapshot_forged", "more bytes than were offered"
-    assert wants.spool.source is None
+    for data in (b"abcd", b"ab", b""):
+        wants.chunk(SnapshotChunk(5, 0, False, data), 1)
+        assert refused[-1] == "snapshot_forged", "more bytes than were offered, or byte by byte"
+        assert wants.spool.source is None
+        wants._asked = 1
+        wants.offered(offer, 1)
+        refused.clear()
+    whole = SnapshotOffer(6, MOST_CHUNK_BYTES + 3, digest_of(b""), b"", b"")
+    wants.drop("snapshot_forged")
+    wants._asked = 1
+    wants.offered(whole, 1)
+    wants.chunk(SnapshotChunk(6, 0, False, bytes(MOST_CHUNK_BYTES)), 1)
+    assert sent[-1] == (SnapshotFetch(6, MOST_CHUNK_BYTES), 1)
+    wants.chunk(SnapshotChunk(6, MOST_CHUNK_BYTES, False, b"end"), 1)
+    assert wants.spool.is_complete
 
 
 # -- bytes of others -------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from precede.core.messages import Message
 from precede.core.node import Waiting
 from precede.runtime.deliveries import ArrivalState
 from precede.runtime.driver import Driver
+from precede.runtime.flow.waiting_news import WaitingNews
 from precede.runtime.history.kept import Kept
 from precede.runtime.membership import Membership
 from precede.runtime.topics.topic_messages import messages_of, stripped, without_name
@@ -66,6 +67,7 @@ class Lane:
         self._is_running = False
         self._taken_since = 0
         self._undelivered: dict[MessageId, str] = {}
+        self._news = WaitingNews(driver.node.waiting, self._publish_waiting)
         driver.on_deliver = self._on_deliver
         driver.on_arrive = self._on_arrive
         driver.on_discard = self._on_discard
@@ -174,6 +176,7 @@ class Lane:
         place, message = kept.place, kept.message
         self.deliveries += 1
         self._last = place
+        self._news.settled(message.id)
         self._undelivered.pop(message.id, None)
         named = split_payload(message.payload)
         if named is None:
@@ -198,16 +201,15 @@ class Lane:
         named = split_payload(message.payload)
         if named is not None and named[0] in self._readers:
             self._undelivered[message.id] = named[0]
-            asyncio.get_running_loop().call_soon(self._publish_waiting, message, *named)
+            self._news.arrived(message)
 
-    def _publish_waiting(self, message: Message, name: str, payload: bytes) -> None:
-        if message.id not in self._undelivered or name not in self._readers:
-            return
-        for item in self.driver.node.waiting():
-            if item.message == message.id:
-                self._readers[name].news(without_name(message, payload), "waiting", item.waits_for)
+    def _publish_waiting(self, message: Message, waits_for: tuple[MessageId, ...]) -> None:
+        named = split_payload(message.payload)
+        if named is not None and named[0] in self._readers:
+            self._readers[named[0]].news(without_name(message, named[1]), "waiting", waits_for)
 
     def _on_discard(self, message: Message, reason: str) -> None:
+        self._news.settled(message.id)
         self._undelivered.pop(message.id, None)
         named = split_payload(message.payload)
         if named is not None and named[0] in self._readers:

@@ -37,11 +37,11 @@ PARTS_TOGETHER: Final = 8
 """Parts or chunks that follow each other without another request."""
 MOST_WAITING: Final = 64
 MOST_SNAPSHOTS: Final = 2
-MOST_ROWS_PER_SECOND: Final = 200_000
+MOST_ROWS_PER_STEP: Final = 8_192
+"""Messages of the history that are read for others between two steps: a few per cent of a processor's time."""
 _PART_BYTES: Final = 8_000
 _PACKET_BYTES: Final = 4_000
 _PAGE: Final = 64
-_MOST_SCANNED: Final = 4_096
 _REUSED_S: Final = 10.0
 _KEPT_S: Final = 600.0
 _log: Final = logging.getLogger("precede")
@@ -54,12 +54,13 @@ class Sender(Protocol):
 
 
 class Made:
-    """A snapshot that was made here: its bytes, its offer, when it was made and last used."""
+    """A snapshot that was made here: its bytes, its offer, when it was made and last used, and by whom."""
 
     def __init__(self, state: bytes, offer: SnapshotOffer, now: float) -> None:
         self.state = state
         self.offer = offer
         self.made_at = self.used_at = now
+        self.users: dict[NodeId, None] = {}
 
 
 class Giver:
@@ -82,12 +83,27 @@ class Giver:
         self._sign = sign
         self._made: dict[int, Made] = {}
         self._waiting: dict[NodeId, None] = {}
+        self._asks: dict[NodeId, HistoryAsk] = {}
         self._rows = 0
-        self._second = 0
 
     # -- history -----------------------------------------------------------------------------------------
 
     def asked_for_history(self, ask: HistoryAsk, peer: NodeId) -> None:
+        """Answer now, or at the next step if others wait or too much was read since the last one."""
+        if not self._asks and self._rows < MOST_ROWS_PER_STEP:
+            self._answer(ask, peer)
+        elif peer in self._asks or len(self._asks) < MOST_WAITING:
+            self._asks[peer] = ask  # the place in the queue stays
+
+    def step(self) -> None:
+        """Answer peers that wait, one after the other, and forget old snapshots. Call it at intervals."""
+        self._rows = 0
+        while self._asks and self._rows < MOST_ROWS_PER_STEP:
+            peer = next(iter(self._asks))
+            self._answer(self._asks.pop(peer), peer)
+        self._forget_old()
+
+    def _answer(self, ask: HistoryAsk, peer: NodeId) -> None:
         """Send the next parts of the history: only messages that the peer has not delivered."""
         own = self._node.delivered_tops()
         if own is None:
@@ -99,7 +115,7 @@ class Giver:
             return
         for left in range(PARTS_TOGETHER - 1, -1, -1):
             last, ends, packets = self._part(place, tops)
-            more = left > 0 and not ends
+            more = left > 0 and not ends and self._rows < MOST_ROWS_PER_STEP
             self._send(HistoryPart(place, last, more, ends, tuple(packets)), peer)
             place = last
             if not more:
@@ -109,14 +125,14 @@ class Giver:
         """Return the last place that a part covers, whether nothing follows, and its packets."""
         packets: list[bytes] = []
         chosen: list[Kept] = []
-        size = total = scanned = 0
+        size = total = 0
         place, ends = after, False
-        while scanned < _MOST_SCANNED and total + size < _PART_BYTES and len(packets) < MOST_PART_PACKETS - 1:
-            if not self._may_scan():
+        while total + size < _PART_BYTES and len(packets) < MOST_PART_PACKETS - 1:
+            if self._rows >= MOST_ROWS_PER_STEP:
                 break
             page = self._history().read(place, _PAGE)
+            self._rows += _PAGE
             for kept in page:
-                scanned += 1
                 place = kept.place
                 id = kept.message.id
                 if id.number <= tops.get((id.source, id.incarnation), 0):
@@ -134,14 +150,6 @@ class Giver:
         packets += self._packed(chosen)
         return place, ends, packets
 
-    def _may_scan(self) -> bool:
-        """Count a page that is read. False if too much was read in this second."""
-        second = int(time.monotonic())
-        if second != self._second:
-            self._second, self._rows = second, 0
-        self._rows += _PAGE
-        return self._rows <= MOST_ROWS_PER_SECOND
-
     def _packed(self, chosen: list[Kept]) -> Iterator[bytes]:
         messages = [(kept.message, kept.content) for kept in chosen]
         packet = self._node.history_packet(messages) if messages else None
@@ -157,7 +165,7 @@ class Giver:
             (each for each in self._made.values() if now - each.made_at <= _REUSED_S), None
         )
         if made is not None:
-            made.used_at = now
+            self._use(made, peer)
             self._send(made.offer, peer)
         elif self._on_snapshot is not None and len(self._waiting) < MOST_WAITING:
             self._waiting[peer] = None
@@ -182,16 +190,22 @@ class Giver:
             return
         unsigned = SnapshotOffer(secrets.randbits(62) + 1, len(state), digest_of(state), cut, b"")
         offer = msgspec.structs.replace(unsigned, signature=self._sign(unsigned))
-        self._keep(Made(state, offer, time.monotonic()))
+        made = self._made[offer.number] = Made(state, offer, time.monotonic())
         for peer in waiting:
+            self._use(made, peer)
             self._send(offer, peer)
-
-    def _keep(self, made: Made) -> None:
-        self._made[made.offer.number] = made
         while len(self._made) > MOST_SNAPSHOTS:
-            del self._made[min(self._made, key=lambda number: self._made[number].used_at)]
+            oldest = sorted(self._made.values(), key=lambda each: (len(each.users), each.used_at))[0]
+            del self._made[oldest.offer.number]
 
-    def forget_old(self) -> None:
+    def _use(self, made: Made, peer: NodeId) -> None:
+        """Note that a peer fetches this snapshot, and no other: one peer alone does not drive others' out."""
+        for each in self._made.values():
+            each.users.pop(peer, None)
+        made.users[peer] = None
+        made.used_at = time.monotonic()
+
+    def _forget_old(self) -> None:
         """Forget snapshots that nobody fetched for some minutes."""
         now = time.monotonic()
         for number in [number for number, made in self._made.items() if now - made.used_at > _KEPT_S]:
@@ -201,7 +215,7 @@ class Giver:
         made = self._made.get(fetch.number)
         if made is None:
             return
-        made.used_at = time.monotonic()
+        self._use(made, peer)
         ends = [fetch.offset + MOST_CHUNK_BYTES * count for count in range(1, PARTS_TOGETHER + 1)]
         begins = [fetch.offset, *ends[:-1]]
         for begin, end in zip(begins, ends, strict=True):

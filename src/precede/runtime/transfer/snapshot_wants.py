@@ -8,7 +8,13 @@ from typing import Final, Protocol
 
 from precede.core.identity import NodeId
 from precede.runtime.transfer.giver import Sender
-from precede.runtime.transfer.packets import SnapshotAsk, SnapshotChunk, SnapshotFetch, SnapshotOffer
+from precede.runtime.transfer.packets import (
+    MOST_CHUNK_BYTES,
+    SnapshotAsk,
+    SnapshotChunk,
+    SnapshotFetch,
+    SnapshotOffer,
+)
 from precede.runtime.transfer.spool import Source, Spool
 
 OFFER_S: Final = 5.0
@@ -107,10 +113,10 @@ class SnapshotWants:
         source = self.spool.source
         if source is None or (sender, chunk.number) != (source.giver, source.offer.number):
             return
-        if chunk.offset != self.spool.size or not chunk.data:
+        if chunk.offset != self.spool.size:
             return
-        if self.spool.size + len(chunk.data) > source.offer.size:
-            self.drop("snapshot_forged")
+        if len(chunk.data) != min(MOST_CHUNK_BYTES, source.offer.size - self.spool.size):
+            self.drop("snapshot_forged")  # no member sends less: it would keep this one waiting, byte by byte
             return
         self._heard_at = self._fetched_at = time.monotonic()
         self.spool.add(chunk.data)

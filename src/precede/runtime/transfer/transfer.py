@@ -127,7 +127,7 @@ class Transfer:
                 self._notices.give("no_snapshot", text)
         elif driver.node.delivered_tops() is not None:
             self._history.step(lacks, self._links.neighbours())
-        self._giver.forget_old()
+        self._giver.step()
         if self._deliveries.is_at_rest:
             self._at_rest()
 
