@@ -21,7 +21,7 @@ from precede.experiments.swarm.swarm import events_of, run_plan
 from precede.protocols import registry
 from precede.protocols.vcube2018.diagnosis import DiagnosedVCubeNode
 from precede.protocols.vcube2018.log import Logged
-from precede.protocols.vcube2018.packets import StampedMessage, VCubeJoinPacket, VCubeStatePacket
+from precede.protocols.vcube2018.packets import StampedMessage, VCubeJoinPacket, VCubePacket, VCubeStatePacket
 from precede.witness.verify import verify
 
 OPTIONS = {"diagnosis": True, "test_every": "200ms", "test_timeout": "250ms"}
@@ -216,6 +216,23 @@ def test_worlds_without_faults_hold(block: int) -> None:
 @pytest.mark.parametrize("block", range(3))
 def test_worlds_with_crashes_joins_and_leaves_hold(block: int) -> None:
     check_worlds(FAULTY, range(block * 10, block * 10 + 10))
+
+
+def test_a_state_that_comes_in_parts_is_as_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over sockets a sponsor sends most messages of a long state as messages, before it."""
+    whole, parts = DiagnosedVCubeNode.receive, []
+
+    def receive(self: Any, packet: Any, sender: NodeId, now: Instant, over: Any) -> list[Effect]:
+        if type(packet) is not VCubeStatePacket or len(packet.content) < 2:
+            return list(whole(self, packet, sender, now, over))
+        divided = packet.divided(1)
+        assert [type(part) for part in divided[:-1]] == [VCubePacket] * (len(packet.content) - 1)
+        parts.extend(divided)
+        return [effect for part in divided for effect in whole(self, part, sender, now, over)]
+
+    monkeypatch.setattr(DiagnosedVCubeNode, "receive", receive)
+    check_worlds(FAULTY, range(6))
+    assert len(parts) > 20
 
 
 @pytest.mark.long

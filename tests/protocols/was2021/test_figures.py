@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from precede.core.effects import Effect
+from precede.core.instants import Instant
+from precede.protocols.was2021.new_station import NewStation
 from precede.protocols.was2021.packets import (
     ConnectAckPacket,
     FirstResponsePacket,
@@ -98,6 +101,32 @@ def test_figure_5_handoff_recovers_what_was_discarded_and_skips_what_was_deliver
     assert (answer.start, answer.recovered) == (3, 1), "m2 as number 2, then s2's own numbers from m3 on"
     assert any(isinstance(packet, PrivatePacket) and packet.message.payload == b"m2" for packet in sent)
     assert theatre.delivered(11) == ["m1", "m2", "m3"]
+    assert theatre.verdict(due=(11, 12, 13)).clean()
+
+
+@pytest.mark.parametrize("most", [1, 2, 9])
+def test_a_second_response_in_parts_recovers_the_same(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in figure 5, with three messages that h1 lacks and s2 has discarded."""
+    whole, parts = NewStation.on_second_response, []
+
+    def receive(self: NewStation, packet: SecondResponsePacket, now: Instant, effects: list[Effect]) -> None:
+        for part in packet.divided(most) if packet.recovered else (packet,):
+            assert isinstance(part, SecondResponsePacket)
+            parts.append(len(part.recovered))
+            whole(self, part, now, effects)
+
+    monkeypatch.setattr(NewStation, "on_second_response", receive)
+    theatre = crossing()
+    for word in ("m2", "n2", "o2"):
+        theatre.lose(1000, 1900, "data", host=11, word=word)
+    theatre.at(1000, theatre.say, 12, "n2")
+    theatre.at(1000, theatre.say, 12, "o2")
+    theatre.lose(1000, 2500, "data", host=12, word="m1")
+    theatre.at(1800, theatre.enter, 11, 2)
+    theatre.at(1815, theatre.say, 13, "m3")
+    theatre.run(5000)
+    assert parts == {1: [1, 1, 1], 2: [2, 1], 9: [3]}[most]
+    assert theatre.delivered(11) == ["m1", "m2", "n2", "o2", "m3"]
     assert theatre.verdict(due=(11, 12, 13)).clean()
 
 

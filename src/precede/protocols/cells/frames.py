@@ -4,7 +4,7 @@ Sizes follow section 5 of was2021: radio frames travel in UDP/IPv4/MAC (a header
 TCP/IPv4/MAC (60 bytes), and an integer is 4 bytes.
 """
 
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 from msgspec import Meta
 
@@ -13,6 +13,9 @@ from precede.core.messages import EntrySizedPacket
 
 ConnectionNumber: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 47) - 1)]
 """The number of a host's connection. In was2021 its upper 15 bits are the host's incarnation."""
+
+MOST_STATIONS: Final = 4_096
+"""How many stations can be reached through one neighbour."""
 
 
 class RadioFrame(EntrySizedPacket, frozen=True, gc=False):
@@ -31,7 +34,7 @@ class RoutesPacket(WiredFrame, frozen=True, gc=False):
     """Station to neighbouring station: these stations can be reached through the sender."""
 
     kind: ClassVar[str] = "routes"
-    stations: tuple[NodeId, ...]
+    stations: Annotated[tuple[NodeId, ...], Meta(max_length=MOST_STATIONS)]
 
     @property
     def control_entries(self) -> int:

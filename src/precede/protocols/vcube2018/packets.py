@@ -149,7 +149,12 @@ class VCubeStatePacket(_DiagnosisPacket, frozen=True, gc=False):
 
     kind: ClassVar[str] = "vcube_state"
     delivered: Vector
-    content: tuple[StampedMessage, ...]
+    content: Annotated[tuple[StampedMessage, ...], Meta(max_length=MOST_MESSAGES)]
+
+    def divided(self, most: int) -> Sequence[Packet]:
+        """Send most messages first, as messages: a newcomer keeps those that come before its state."""
+        *first, last = [self.content[n : n + most] for n in range(0, len(self.content), most)]
+        return [*map(packet_with, first), VCubeStatePacket(self.delivered, last)]
 
     def written(self) -> Sequence[Written]:
         return [stamped.written() for stamped in self.content]

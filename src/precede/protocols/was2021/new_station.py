@@ -13,6 +13,8 @@ connection gets the token.
 Departures from the paper's pseudo-code carry their number in `papers/was2021/reading.md`.
 """
 
+from msgspec.structs import replace
+
 from precede.core.effects import Effect
 from precede.core.instants import Instant
 from precede.core.messages import Message
@@ -146,6 +148,11 @@ class NewStation:
         if record is None or record.owner or packet.ses not in record.attempts:
             return
         attempt = record.attempts[packet.ses]
+        if packet.more:
+            if len(attempt.recovered) < len(attempt.undelivered):  # else a liar's: nobody requested so many
+                recovered = attempt.recovered + packet.recovered
+                record.attempts[packet.ses] = replace(attempt, recovered=recovered)
+            return
         boundary = self._boundary(attempt)
         undelivered = {*attempt.undelivered, *packet.received}
         cached = self.buffer.numbers_from(record.pin)
@@ -156,7 +163,7 @@ class NewStation:
         kept = set(fresh)
         record.marks = {number: None for number in cached if start < number <= boundary and number not in kept}
         record.accepted = attempt.accepted
-        self._become_owner(record, start, packet.recovered, now, effects)
+        self._become_owner(record, start, attempt.recovered + packet.recovered, now, effects)
 
     def _boundary(self, attempt: Attempt) -> int:
         """Return the last number given to a message before Rsp1: the host may have delivered it elsewhere."""

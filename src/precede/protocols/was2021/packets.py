@@ -6,10 +6,13 @@ Ses_LC (the last attempt that was confirmed), `next` seq_NC (the next number the
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+
+from msgspec import Meta
+from msgspec.structs import replace
 
 from precede.core.identity import Count, MessageId, NodeId
-from precede.core.messages import Message, Packet, Written
+from precede.core.messages import MOST_MESSAGES, Message, Packet, Written
 from precede.protocols.cells.frames import ConnectionNumber, RadioFrame, RoutedPacket, RoutesPacket, WiredFrame
 
 Previous: TypeAlias = tuple[tuple[NodeId, ConnectionNumber], ...] | None
@@ -222,16 +225,25 @@ class SecondRequestPacket(RoutedPacket, frozen=True, gc=False):
 
 
 class SecondResponsePacket(RoutedPacket, frozen=True, gc=False):
-    """Rsp2, which moves the record: the requested messages, and the ids of messages received since Rsp1."""
+    """Rsp2, which moves the record: the requested messages, and the ids of messages received since Rsp1.
+
+    The paper has one packet; over sockets a long one is several, and all but the last have `more`.
+    """
 
     kind: ClassVar[str] = "second_response"
-    recovered: tuple[Message, ...]
+    recovered: Annotated[tuple[Message, ...], Meta(max_length=MOST_MESSAGES)]
     received: tuple[MessageId, ...]
+    more: bool = False
 
     uncounted_bytes: ClassVar[int] = 8
 
     def written(self) -> Sequence[Written]:
         return [Written(message) for message in self.recovered]
+
+    def divided(self, most: int) -> Sequence[Packet]:
+        *first, last = [self.recovered[n : n + most] for n in range(0, len(self.recovered), most)]
+        parts = [replace(self, recovered=part, received=(), more=True) for part in first]
+        return [*parts, replace(self, recovered=last)]
 
     @property
     def messages(self) -> int:  # type: ignore[override]

@@ -13,13 +13,15 @@ from precede.protocols.was2021.packets import ConnectPacket, FirstRequestPacket,
 class Attempt(Struct, frozen=True):
     """What a new station received in an Rsp1, an owner's first answer, and from which `station`.
 
-    `boundary` is the last number that the new station had given when Rsp1 came (the paper's T2).
+    `boundary` is the last number that the new station had given when Rsp1 came (the paper's T2). `recovered`
+    are the requested messages that came in earlier parts of Rsp2.
     """
 
     boundary: int
     undelivered: tuple[MessageId, ...]
     accepted: int
     station: NodeId
+    recovered: tuple[Message, ...] = ()
 
 
 class Record(Struct, eq=False):
