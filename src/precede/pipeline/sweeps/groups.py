@@ -39,7 +39,8 @@ def _group_batches(batches: Iterator[pa.RecordBatch], level: float) -> Iterator[
 def group_rows(measures: pa.Table, level: float = LEVEL) -> pa.Table:
     """Return rows of scope `group` from those of scope `run`. A run without a row for a count contributes 0."""
     counted = pc.and_(pc.equal(measures["scope"], "run"), pc.is_valid(measures["value"]))
-    grouped = measures.filter(counted).group_by([*_GROUP, "measure"], use_threads=False)
+    values_of_runs = measures.select([*_GROUP, "measure", "value"]).filter(counted)
+    grouped = values_of_runs.group_by([*_GROUP, "measure"], use_threads=False)
     values = {
         tuple(row[name] for name in (*_GROUP, "measure")): row["value_list"]
         for row in grouped.aggregate([("value", "list")]).to_pylist()
