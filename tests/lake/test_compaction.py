@@ -165,5 +165,6 @@ def test_no_flipped_bit_in_a_pack_gives_a_verdict(packed, tmp_path, capsys):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_none_of_500_flipped_bits_in_packs_gives_a_verdict(packed, tmp_path, capsys):
     check_flips(packed, tmp_path / "lake", 500)

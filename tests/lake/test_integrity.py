@@ -163,6 +163,7 @@ def test_no_truncated_emptied_or_exchanged_file_gives_a_verdict(swept, tmp_path,
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_none_of_500_flips_and_50_truncations_or_exchanges_gives_a_verdict(swept, tmp_path, capsys):
     check_flips(swept, tmp_path / "flips", 500, capsys)
     check_any_file(swept, tmp_path / "any", 500, capsys)
