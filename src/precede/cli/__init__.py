@@ -103,6 +103,7 @@ _UNREADABLE: Final = re.compile(r"Could not open Parquet input source '(.*?)':")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the `precede` command and return its exit code."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # else numpy starts a thread per core, for nothing here
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _run(words)

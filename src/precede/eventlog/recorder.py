@@ -17,6 +17,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.eventlog import rows
+from precede.eventlog.arrays import integer_array, named_array, text_array
 from precede.eventlog.blocks import Block, Integers, block_of_columns, block_of_units
 from precede.eventlog.rows import BLOCK_BYTES, Rows
 from precede.eventlog.schema import (
@@ -65,7 +66,9 @@ class Recorder:
         self.units = new_rows()
         self._read = block_of_units if type(self.units) is Rows else block_of_columns
         self._names = list(names)
-        self._dictionary = pa.array(self._names, pa.string())
+        self._dictionary = text_array(self._names)
+        self._kinds = text_array(KINDS)
+        self._run = text_array([run_id])
         self._process_node: list[int] = []
         self._process_incarnation: list[int] = []
         self._reasons: dict[str, int] = {"": 0}
@@ -155,12 +158,12 @@ class Recorder:
         self.rows += count
         columns = {
             "run_id": self._constant(count),
-            "node": pa.DictionaryArray.from_arrays(pa.array(node), self._dictionary, safe=False),
-            "incarnation": pa.array(np.asarray(self._process_incarnation, np.int32)[block.process]),
-            "step": pa.array(self._count_steps(node)),
-            "at_us": pa.array(block.at),
-            "clock_us": pa.array(block.clock),
-            "kind": pa.DictionaryArray.from_arrays(pa.array(block.kind), pa.array(KINDS), safe=False),
+            "node": named_array(node, self._dictionary),
+            "incarnation": integer_array(np.asarray(self._process_incarnation, np.int32)[block.process]),
+            "step": integer_array(self._count_steps(node)),
+            "at_us": integer_array(block.at),
+            "clock_us": integer_array(block.clock),
+            "kind": named_array(block.kind, self._kinds),
             **self._message_columns(block, ~about_packet & (block.source >= 0)),
             **self._packet_columns(block, about_packet),
             **self._extra_columns(block),
@@ -183,9 +186,9 @@ class Recorder:
         present, has_number = _bits(about), _bits(about & (block.small > 0))
         return {
             "message_source": self._named(block.source, present),
-            "message_incarnation": _masked(pa.int32(), block.incarnation, present),
-            "message_number": _masked(pa.int64(), block.number, present),
-            "reason": _coded(block.small, list(self._reasons), has_number),
+            "message_incarnation": integer_array(block.incarnation, present),
+            "message_number": integer_array(block.number, present),
+            "reason": named_array(block.small, text_array(list(self._reasons)), has_number),
         }
 
     def _packet_columns(self, block: Block, about: Any) -> dict[str, pa.Array]:
@@ -203,13 +206,13 @@ class Recorder:
         measured = spread(block.wire_bytes >= 0)
         return {
             "peer": self._named(block.source, _bits(about & (block.source >= 0))),
-            "medium": _coded(block.small, list(MEDIUM_NAMES), present),
-            "packet_kind": _coded(block.incarnation, list(self.packet_kinds), present),
-            "packet_bytes": _masked(pa.int64(), block.number, present),
-            "wire_bytes": _masked(pa.int64(), wire_bytes, _bits(measured)),
-            "control_bytes": _masked(pa.int64(), spread(block.control_bytes), present),
-            "control_entries": _masked(pa.int64(), spread(block.control_entries), present),
-            "messages_in_packet": _masked(pa.int32(), spread(block.messages), present),
+            "medium": named_array(block.small, text_array(list(MEDIUM_NAMES)), present),
+            "packet_kind": named_array(block.incarnation, text_array(list(self.packet_kinds)), present),
+            "packet_bytes": integer_array(block.number, present),
+            "wire_bytes": integer_array(wire_bytes, _bits(measured)),
+            "control_bytes": integer_array(spread(block.control_bytes), present),
+            "control_entries": integer_array(spread(block.control_entries), present),
+            "messages_in_packet": integer_array(spread(block.messages), present),
         }
 
     def _extra_columns(self, block: Block) -> dict[str, pa.Array]:
@@ -231,16 +234,14 @@ class Recorder:
         kind = pa.list_(pa.string())
         return {
             "destinations": pa.array(map(chosen.get, range(count)), kind) if chosen else pa.nulls(count, kind),
-            "deadline_us": _masked(pa.int64(), deadlines, _bits(known)),
+            "deadline_us": integer_array(deadlines, _bits(known)),
         }
 
     def _named(self, node: Any, present: pa.Buffer) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(_masked(pa.int32(), node, present), self._dictionary, safe=False)
+        return named_array(node, self._dictionary, present)
 
     def _constant(self, count: int) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(
-            pa.array(np.zeros(count, np.int32)), pa.array([self.run_id], pa.string()), safe=False
-        )
+        return named_array(np.zeros(count, np.int32), self._run)
 
     def _flush_gauges(self) -> None:
         if not self._gauges:
@@ -250,13 +251,11 @@ class Recorder:
         number = {text: place for place, text in enumerate(names)}
         columns = [
             self._constant(len(node)),
-            pa.DictionaryArray.from_arrays(pa.array(node, pa.int32()), self._dictionary),
-            pa.array(at, pa.int64()),
-            pa.DictionaryArray.from_arrays(
-                pa.array([number[text] for text in name], pa.int32()), pa.array(names)
-            ),
-            pa.array(value, pa.int64()),
-            pa.array(peak, pa.int64()),
+            named_array(np.array(node, np.int32), self._dictionary),
+            integer_array(np.array(at, np.int64)),
+            named_array(np.array([number[text] for text in name], np.int32), text_array(names)),
+            integer_array(np.array(value, np.int64)),
+            integer_array(np.array(peak, np.int64)),
         ]
         self.sink.write_gauges(pa.record_batch(columns, schema=gauge_schema()))
         self._gauges.clear()
@@ -271,16 +270,6 @@ def _new_code(codes: dict[str, int], most: int, noun: str) -> int:
 def _bits(present: Any) -> pa.Buffer:
     """Packs truth values into the bitmap by which Arrow marks the rows of a column that have a value."""
     return pa.py_buffer(np.packbits(present, bitorder="little"))
-
-
-def _masked(kind: pa.DataType, values: Any, present: pa.Buffer) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(values), [present, pa.py_buffer(values)])
-
-
-def _coded(code: Any, names: list[str], present: pa.Buffer) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(
-        _masked(pa.int32(), code, present), pa.array(names, pa.string()), safe=False
-    )
 
 
 def new_rows() -> Rows:

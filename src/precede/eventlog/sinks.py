@@ -8,32 +8,62 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from precede.eventlog.recorder import Sink
 from precede.eventlog.schema import FILE_VERSION, VERSION_KEY, event_schema, gauge_schema
 
 EVENTS: Final = "events.parquet"
 GAUGES: Final = "gauges.parquet"
 HELD_ROWS: Final = 5_000
 """A run of more rows is written to files: rows in memory take about 170 bytes each."""
+GROUP_ROWS: Final = 1 << 18
+_RISING: Final = ("step", "at_us", "clock_us")
+_FEW_VALUES: Final = (
+    "incarnation",
+    "message_incarnation",
+    "message_number",
+    "messages_in_packet",
+    "packet_bytes",
+    "control_bytes",
+    "control_entries",
+)
+"""How columns are encoded: differences of `_RISING` ones, dictionaries for names and `_FEW_VALUES`.
+
+With row groups of `GROUP_ROWS` and statistics for two columns only, a row takes 0.58 of the time and 0.66 of
+the bytes that it takes with Arrow's defaults and groups of 65,536 rows (pedestrians, 5 min).
+"""
 
 
 class ParquetSink:
     """Writes `events.parquet` and `gauges.parquet` in a folder, under temporary names until `close`.
 
-    No file is created before the first block, so a run that fails at its start leaves nothing behind.
+    No file is created before the first rows are written: a run that fails at its start leaves nothing behind.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._writers: dict[str, pq.ParquetWriter] = {}
+        self._blocks: list[pa.RecordBatch] = []
+        self._rows = 0
 
     def write_events(self, block: pa.RecordBatch) -> None:
-        self._writer(EVENTS).write_batch(block)
+        """Keep a block until there are enough rows for a row group."""
+        self._blocks.append(block)
+        self._rows += block.num_rows
+        if self._rows >= GROUP_ROWS:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        if self._blocks:
+            group = pa.Table.from_batches(self._blocks).unify_dictionaries()
+            self._writer(EVENTS).write_table(group, self._rows)
+        self._blocks, self._rows = [], 0
 
     def write_gauges(self, block: pa.RecordBatch) -> None:
         self._writer(GAUGES).write_batch(block)
 
     def close(self) -> None:
         """Completes both files and gives them their names."""
+        self._write_group()
         for name in (EVENTS, GAUGES):
             self._writer(name).add_key_value_metadata({VERSION_KEY: str(FILE_VERSION).encode()})
             self._writer(name).close()
@@ -49,13 +79,16 @@ class ParquetSink:
         if name not in self._writers:
             self._folder.mkdir(parents=True, exist_ok=True)
             schema = event_schema() if name == EVENTS else gauge_schema()
-            columns = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+            names = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+            numbers = [field.name for field in schema if not pa.types.is_dictionary(field.type)]
             self._writers[name] = pq.ParquetWriter(
                 self._temporary(name),
                 schema,
                 compression="zstd",
                 compression_level=1,
-                use_dictionary=columns,
+                use_dictionary=names + [column for column in numbers if column in _FEW_VALUES],
+                column_encoding={column: "DELTA_BINARY_PACKED" for column in numbers if column in _RISING},
+                write_statistics=["run_id", "at_us"],
                 write_page_checksum=True,
                 store_schema=False,  # else readers make dictionaries of names that are text in other tables
                 sorting_columns=[pq.SortingColumn(schema.get_field_index("at_us"))],
@@ -144,6 +177,21 @@ class TableSink:
 
     def gauges(self) -> pa.Table:
         return pa.Table.from_batches(self._gauges, gauge_schema()).unify_dictionaries()
+
+
+class TwoSinks:
+    """Gives every block to two sinks."""
+
+    def __init__(self, first: Sink, second: Sink) -> None:
+        self._sinks = (first, second)
+
+    def write_events(self, block: pa.RecordBatch) -> None:
+        for sink in self._sinks:
+            sink.write_events(block)
+
+    def write_gauges(self, block: pa.RecordBatch) -> None:
+        for sink in self._sinks:
+            sink.write_gauges(block)
 
 
 class NoSink:

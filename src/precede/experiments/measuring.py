@@ -4,22 +4,25 @@ Messages that are broadcast in the warm-up, or in the cool-down before the end o
 measured. The end is the world time when the run ended.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import pyarrow as pa
 from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
 from precede.experiments.keys import read_table
-from precede.experiments.run import RUN_FILE, Outcome, Run
+from precede.experiments.run import RUN_FILE, Outcome, Run, carry_out_into
 from precede.experiments.run_table import RunTable
 from precede.measures.energy import Energy
-from precede.measures.events import measure_events
-from precede.measures.gauges import measure_gauges
+from precede.measures.events import EventMeasures, measure_events
+from precede.measures.gauges import GaugeMeasures, measure_gauges
 from precede.measures.messages import Window
 from precede.measures.statistics import Measures
+from precede.sim.world import World
 
 
 class _Described(Struct):
@@ -66,3 +69,35 @@ def measure_folder(folder: Path) -> Measures:
     measures = measure_events(folder / "events.parquet", window, energy)
     gauges = folder / "gauges.parquet"
     return measures | measure_gauges(gauges, window) if gauges.exists() else measures
+
+
+class MeasuringSink:
+    """Measures the rows of a run while they are written, so that they need not be read again."""
+
+    def __init__(self, energy: Energy) -> None:
+        self._events, self._gauges = EventMeasures(None, energy), GaugeMeasures(None)
+
+    def write_events(self, block: pa.RecordBatch) -> None:
+        self._events.add(block)
+
+    def write_gauges(self, block: pa.RecordBatch) -> None:
+        self._gauges.add(block)
+
+    def measures(self) -> Measures:
+        """Return the measures of all rows; call it once."""
+        return self._events.measures() | self._gauges.measures()
+
+
+def carry_out_measured(
+    run: Run, folder: Path, watch: Callable[[World, Instant], None] | None = None
+) -> tuple[Outcome, Measures]:
+    """Carry out a run into a folder and measure it.
+
+    When a cool-down begins is known only at the end: then the rows are read again.
+    """
+    if run.warmup or run.cooldown:
+        outcome = carry_out_into(run, folder, watch=watch)
+        return outcome, measure_folder(folder)
+    sink = MeasuringSink(measured_part(run, 0).energy)
+    outcome = carry_out_into(run, folder, watch=watch, also=sink)
+    return outcome, sink.measures()

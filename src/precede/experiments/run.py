@@ -23,7 +23,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import MINUTE, SECOND, Instant, format_duration
 from precede.core.node import Context, Node
 from precede.eventlog.recorder import Recorder, Sink
-from precede.eventlog.sinks import ParquetSink
+from precede.eventlog.sinks import ParquetSink, TwoSinks
 from precede.experiments.code_version import made_by
 from precede.experiments.faults import read_clocks, read_faults
 from precede.experiments.keys import read_key, read_table
@@ -214,11 +214,15 @@ def carry_out_into(
     folder: Path,
     entry: registry.Entry[Any] | None = None,
     watch: Callable[[World, Instant], None] | None = None,
+    also: Sink | None = None,
 ) -> Outcome:
-    """Carry out a run and write `events.parquet`, `gauges.parquet` and `run.json`, or nothing if it fails."""
+    """Carry out a run and write `events.parquet`, `gauges.parquet` and `run.json`, or nothing if it fails.
+
+    `also` gets the rows too.
+    """
     sink = ParquetSink(folder)
     try:
-        outcome = carry_out(run, sink, entry, watch)
+        outcome = carry_out(run, sink if also is None else TwoSinks(sink, also), entry, watch)
     except BaseException:
         sink.abandon()
         raise

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from precede.core.natural_order import natural
 from precede.traces.intervals import Ints
@@ -19,6 +18,8 @@ def distinct_names(*columns: Any) -> list[str]:
 
 def indices(column: Any, names: Sequence[str]) -> Ints:
     """Return the index of every row's name in `names`; -1 for a null and for a name that is not in the list."""
+    import pyarrow.compute as pc  # a tenth of a second that runs without a lake need not take
+
     places = pc.index_in(column.cast(pa.string()), value_set=pa.array(names, pa.string()))
     numbers: Ints = places.fill_null(-1).to_numpy().astype(np.int64)
     return numbers

@@ -6,11 +6,10 @@ of appearance and hold for the whole log, although every batch has its own dicti
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from precede.core.errors import BadInput
@@ -20,8 +19,10 @@ Source: TypeAlias = "Path | Iterable[pa.RecordBatch]"
 """A log: the path of a Parquet file, or Arrow batches in any order."""
 
 Codes: TypeAlias = "np.ndarray[Any, np.dtype[np.int32]]"
+Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 BATCH_ROWS = 1 << 17
+_PLAIN: Final = ("int32", "int64")
 
 
 def batches_of(source: Source, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -56,6 +57,8 @@ class Names:
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self.codes: dict[str, int] = {name: code for code, name in enumerate(names)}
+        self._dictionary: pa.Array | None = None
+        self._table = np.empty(0, np.int32)
 
     def read(self, batch: pa.RecordBatch, column: str) -> Codes:
         """Return a batch's column as codes; -1 if the batch lacks it. New names get the next codes."""
@@ -64,15 +67,31 @@ class Names:
         array = batch.column(column)
         if not pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
-        names = array.dictionary.cast(pa.string()).to_pylist()
+        if self._dictionary is None or not _is_same(self._dictionary, array.dictionary):
+            self._dictionary = array.dictionary
+            self._table = self._codes_of(array.dictionary)
+        return np.asarray(self._table[integers(array.indices, -1)])
+
+    def _codes_of(self, dictionary: pa.Array) -> Codes:
+        """Return the code of each name in a dictionary, and -1 as the last element."""
+        texts = dictionary if pa.types.is_string(dictionary.type) else dictionary.cast(pa.string())
+        names = texts.to_pylist()
         table = np.empty(len(names) + 1, np.int32)
         table[-1] = -1
         for position, name in enumerate(names):
             table[position] = self.codes.setdefault(name, len(self.codes))
-        return np.asarray(table[integers(array.indices, -1)])
+        return table
 
     def names(self) -> list[str]:
         return list(self.codes)
+
+
+def _is_same(one: pa.Array, other: pa.Array) -> bool:
+    """Return whether two arrays share their memory. The blocks of one recorder share the names of nodes."""
+    if len(one) != len(other) or one.type != other.type or one.offset != other.offset:
+        return False
+    addresses = [[buffer and buffer.address for buffer in array.buffers()] for array in (one, other)]
+    return addresses[0] == addresses[1]
 
 
 def read_integers(batch: pa.RecordBatch, column: str, missing: int = 0) -> Integers:
@@ -84,8 +103,17 @@ def read_integers(batch: pa.RecordBatch, column: str, missing: int = 0) -> Integ
 
 def integers(array: pa.Array, missing: int) -> Integers:
     """Return an Arrow array of integers as int64; nulls become `missing`."""
+    if str(array.type) in _PLAIN:  # without Arrow's own functions, which load pandas (`eventlog.arrays`)
+        present, data = array.buffers()
+        rows = slice(array.offset, array.offset + len(array))
+        plain = np.frombuffer(data, str(array.type))[rows] if len(array) else np.empty(0)
+        if not array.null_count:
+            return plain.astype(np.int64, copy=False)
+        filled = plain.astype(np.int64)
+        filled[np.unpackbits(np.frombuffer(present, np.uint8), bitorder="little")[rows] == 0] = missing
+        return filled
     if array.null_count:
-        array = pc.fill_null(array, missing)
+        array = array.fill_null(missing)
     values: Integers = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     return values
 

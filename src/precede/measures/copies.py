@@ -16,7 +16,7 @@ import numpy as np
 
 from precede.eventlog.schema import PACKET_RECEIVED, RECEIVED, SENT
 from precede.measures.columns import Codes, Integers
-from precede.measures.messages import Broadcasts, MessageRows, Window, waits
+from precede.measures.messages import Broadcasts, FirstCopies, MessageRows, Window
 from precede.measures.statistics import Measures, ratio, summarise
 
 DROPPED: Final = ("evicted", "expired_cached")
@@ -61,7 +61,7 @@ def measure_discarded(
     discarded: MessageRows,
     reason: Integers,
     codes: Mapping[str, int],
-    received: MessageRows,
+    copies: FirstCopies,
     broadcasts: Broadcasts,
 ) -> tuple[Measures, Integers]:
     """Count discards, in all and by reason, and return the buffer times of carried copies.
@@ -71,8 +71,8 @@ def measure_discarded(
     per_reason = np.bincount(reason[reason >= 0], minlength=len(codes))
     by_name = {name: int(per_reason[code]) for name, code in codes.items()}
     carried = np.isin(reason, [codes[name] for name in (*DROPPED, *REMOVED) if name in codes])
-    copies = discarded.chosen(carried)
-    since = (waits(received, copies, broadcasts.keys.size), broadcasts.since(copies, own=True))
+    dropped = discarded.chosen(carried)
+    since = (copies.waits(dropped), broadcasts.since(dropped, own=True))
     times: Integers = np.concatenate(since)
     measures: Measures = {
         "expired": by_name.get("expired_pending", 0),

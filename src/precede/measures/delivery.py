@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from precede.core.instants import parse_duration
+from precede.eventlog.arrays import integer_array
 from precede.eventlog.schema import CRASHED, LEFT, PACKET_RECEIVED, RECEIVED, STARTED
 from precede.measures.columns import Codes, Growing, Integers, Names, read_integers
+from precede.measures.pairs import RowsByPair
 from precede.measures.statistics import Measures, ratio
 
 NO_DEADLINE: Final = 2**62
@@ -65,10 +67,10 @@ class Addressed:
     def add(self, batch: pa.RecordBatch, rows: Integers) -> None:
         if not rows.size:
             return
-        broadcasts = batch.take(pa.array(rows))
-        self.deadlines.add(read_integers(broadcasts, "deadline_us", NO_DEADLINE))
+        self.deadlines.add(read_integers(batch, "deadline_us", NO_DEADLINE)[rows])
         counts = np.full(rows.size, -1, np.int64)
-        if "destinations" in broadcasts.schema.names and broadcasts["destinations"].null_count < rows.size:
+        if "destinations" in batch.schema.names and batch["destinations"].null_count < batch.num_rows:
+            broadcasts = batch.take(integer_array(rows))
             sources = broadcasts["message_source"].cast(pa.string()).to_pylist()
             for place, names in enumerate(broadcasts["destinations"].to_pylist()):
                 if names is not None:
@@ -105,23 +107,45 @@ def ratios_within(ages: Integers, expected: int) -> Measures:
 
 
 class Hops:
-    """Finds which node sent each first copy: the sender of the last packet with messages before its row."""
+    """Finds which node sent each first copy: the sender of the last packet with messages before its row.
+
+    A driver writes the row of a packet and those of its messages one after the other. Where a batch shows that,
+    the sender is known at once; else it is searched for by the steps of the node, in the whole log.
+    """
 
     def __init__(self) -> None:
         self._packets, self._packet_steps = Growing(), Growing()
-        self._receptions, self._steps = Growing(), Growing()
+        self._senders = Growing()
+        self._places, self._receptions, self._steps = Growing(), Growing(), Growing()
+        self._count = 0
 
-    def add(self, batch: pa.RecordBatch, kind: Codes, process: Integers, nodes: Names) -> None:
-        """Add the rows of a batch. Packets without messages are ignored."""
+    def add(self, batch: pa.RecordBatch, kind: Codes, process: Integers, peer: Codes, count: Integers) -> None:
+        """Add the rows of a batch. Packets without messages are ignored; `count` is how many they have."""
         received = np.flatnonzero(kind == RECEIVED)
-        step = read_integers(batch, "step")
-        self._receptions.add(process[received])
-        self._steps.add(step[received])
-        count = read_integers(batch, "messages_in_packet")
         packets = np.flatnonzero((kind == PACKET_RECEIVED) & (count > 0))
-        peer = nodes.read(batch, "peer").astype(np.int64)
-        self._packets.add((process[packets] << 32) | (peer[packets] + 1))
+        step = read_integers(batch, "step")
+        self._packets.add((process[packets] << 32) | (peer[packets].astype(np.int64) + 1))
         self._packet_steps.add(step[packets])
+        if not received.size:
+            return
+        senders = np.full(received.size, -1, np.int64)
+        known = np.zeros(received.size, np.bool_)
+        if packets.size:
+            last = np.searchsorted(packets, received) - 1
+            packet = packets[last]
+            # rows before `begins[k]` are of another process than row k, or not the steps directly before it
+            follows = (process[1:] == process[:-1]) & (step[1:] == step[:-1] + 1)
+            places = np.arange(kind.size)
+            places[1:][follows] = 0
+            begins = np.maximum.accumulate(places)
+            known = (last >= 0) & (begins[received] <= packet)
+            senders[known] = peer[packet[known]]
+        self._senders.add(senders)
+        unknown = received[~known]
+        self._places.add(self._count + np.flatnonzero(~known))
+        self._receptions.add(process[unknown])
+        self._steps.add(step[unknown])
+        self._count += received.size
 
     def senders(self) -> Integers:
         """Return the node that sent each received message, in the order of the `received` rows; -1 if unknown.
@@ -129,16 +153,18 @@ class Hops:
         Call it once, because it empties what was collected.
         """
         packets, packet_steps = self._packets.take(), self._packet_steps.take()
+        senders, places = self._senders.take(), self._places.take()
         receptions, steps = self._receptions.take(), self._steps.take()
+        if not places.size or not packets.size:
+            return senders
         process = packets >> 32
         order = np.lexsort((packet_steps, process))
-        width = 1 + max(int(part.max()) if part.size else 0 for part in (packet_steps, steps))
+        width = 1 + max(int(packet_steps.max()), int(steps.max()))
         keys = process[order] * width + packet_steps[order]
         place = np.searchsorted(keys, receptions * width + steps) - 1
-        if not keys.size:
-            return np.full(receptions.size, -1, np.int64)
         same = (place >= 0) & (process[order][place] == receptions)
-        return np.where(same, (packets[order][place] & 0xFFFFFFFF) - 1, -1)
+        senders[places] = np.where(same, (packets[order][place] & 0xFFFFFFFF) - 1, -1)
+        return senders
 
 
 def hops_of(node: Integers, message: Integers, sender: Integers, source: Integers) -> Integers:
@@ -149,13 +175,8 @@ def hops_of(node: Integers, message: Integers, sender: Integers, source: Integer
     """
     if not node.size:
         return np.empty(0, np.int64)
-    width = int(max(message.max(), 0)) + 1
-    keys = node * width + message
-    order = np.argsort(keys, kind="stable")
-    place = np.searchsorted(keys[order], sender * width + message)
-    place[place == keys.size] = 0
-    parent = order[place]
-    found = (keys[parent] == sender * width + message) & (sender >= 0)
+    parent = RowsByPair(node, message).find(sender, message)
+    found = parent >= 0
     at_source = sender == source
     hops = np.where(at_source, 1, np.where(found, 1, 0))
     done = at_source | ~found

@@ -33,7 +33,8 @@ from precede.measures.columns import Codes, Growing, Integers, Names, Source, ba
 from precede.measures.copies import Transfers, measure_discarded
 from precede.measures.delivery import Addressed, Hops, Presence, expected_pairs, hops_of, ratios_within
 from precede.measures.energy import Energy, measure_energy
-from precede.measures.messages import Broadcasts, Collected, MessageRows, Processes, Window, waits
+from precede.measures.messages import Broadcasts, Collected, FirstCopies, MessageRows, Processes, Window
+from precede.measures.pairs import RowsByPair
 from precede.measures.statistics import Measures, ratio, summarise
 
 COLUMNS: Final = (
@@ -101,15 +102,18 @@ class EventMeasures:
             raise BadInput(f"not an event log: unknown kind {self.kinds.names()[-1]!r}")
         at = read_integers(batch, "at_us")
         self.end_us = max(self.end_us, int(at.max()))
-        process = self.process_codes.read(batch, "node", "incarnation")
+        node, process = self.process_codes.read_both(batch, "node", "incarnation")
         self.processes.update(np.flatnonzero(np.bincount(process)).tolist())
         for code in (STARTED, CRASHED, LEFT):
             self.counts[KINDS[code]] += int(np.count_nonzero(kind == code))
-        self.presence.add(kind, self.process_codes.names.read(batch, "node").astype(np.int64), at)
+        self.presence.add(kind, node, at)
         self.addressed.add(batch, np.flatnonzero(kind == BROADCAST))
-        self.hops.add(batch, kind, process, self.process_codes.names)
-        peer = self.process_codes.names.read(batch, "peer")
-        self.transfers.add(kind, at, peer, read_integers(batch, "messages_in_packet"))
+        peer, messages = (
+            self.process_codes.names.read(batch, "peer"),
+            read_integers(batch, "messages_in_packet"),
+        )
+        self.hops.add(batch, kind, process, peer, messages)
+        self.transfers.add(kind, at, peer, messages)
         self._add_packets(batch, kind, at)
         self._add_instants(batch, kind, process, at)
 
@@ -126,15 +130,14 @@ class EventMeasures:
         self.counts["packets"] += rows.size
         if not rows.size:
             return
-        packets = batch.take(pa.array(rows))
-        sizes = {name: read_integers(packets, name) for name in PACKET_SIZES}
+        sizes = {name: read_integers(batch, name)[rows] for name in PACKET_SIZES}
         for name, values in sizes.items():
             self.sums[name] += int(values.sum())
         for names, column, plural in (
             (self.packet_kinds, "packet_kind", "packets_{}"),
             (self.media, "medium", "packets_over_{}"),
         ):
-            codes = names.read(packets, column)
+            codes = names.read(batch, column)[rows]
             per_code = np.bincount(codes[codes >= 0], minlength=len(names.codes))
             per_bytes = np.bincount(codes[codes >= 0], sizes["packet_bytes"][codes >= 0], len(names.codes))
             for name, code in names.codes.items():
@@ -175,7 +178,8 @@ class EventMeasures:
         }
         discarded = broadcasts.resolve(self.instants[DISCARDED], windowed)
         reason = self.discard_reasons.take()[discarded.place]
-        discards, times = measure_discarded(discarded, reason, self.reasons.codes, received, broadcasts)
+        copies = FirstCopies(received)
+        discards, times = measure_discarded(discarded, reason, self.reasons.codes, copies, broadcasts)
         measures |= discards
         self.samples["buffer_time_us"] = times
         receptions = received.at.size
@@ -186,7 +190,7 @@ class EventMeasures:
         node_of = np.array([pair >> 32 for pair in pairs], np.int64)
         measures |= self._routing(broadcasts, received, delivered, nodes, node_of)
         measures |= summarise("transit_us", broadcasts.since(received, own=False))
-        measures |= summarise("wait_us", waits(received, delivered, broadcasts.keys.size))
+        measures |= summarise("wait_us", copies.waits(delivered))
         measures |= summarise("age_us", broadcasts.since(delivered, own=False))
         measures |= summarise("own_age_us", broadcasts.since(delivered, own=True))
         measures |= self._observations(broadcasts, windowed)
@@ -220,26 +224,23 @@ class EventMeasures:
         expected = expected_pairs(
             broadcasts.at[chosen], until[chosen], source[chosen], destinations[chosen], nodes, self.presence
         )
-        width = broadcasts.keys.size
         rows = (delivered.message >= 0) & ~delivered.own
         at_node, message = node_of[delivered.process[rows]], delivered.message[rows]
+        ages = delivered.at[rows] - broadcasts.at[message]
         elsewhere = at_node != source[message]
-        keys, ages = at_node * width + message, delivered.at[rows] - broadcasts.at[message]
-        order = np.lexsort((ages[elsewhere], keys[elsewhere]))
-        ordered = keys[elsewhere][order]
-        first = np.flatnonzero(np.diff(ordered, prepend=-1))
-        pairs = ordered[first]
-        measures: Measures = {"expected_deliveries": expected, "delivery_ratio": ratio(pairs.size, expected)}
-        self.samples["age_us"] = ages[elsewhere][order][first]
+        if not elsewhere.all():
+            at_node, message, ages = at_node[elsewhere], message[elsewhere], ages[elsewhere]
+        pairs = RowsByPair(at_node, message)
+        self.samples["age_us"] = ages if pairs.are_unique() else _least_ages(at_node, message, ages)
+        reached = self.samples["age_us"].size
+        measures: Measures = {"expected_deliveries": expected, "delivery_ratio": ratio(reached, expected)}
         measures |= ratios_within(self.samples["age_us"], expected)
-        measures |= self.transfers.measures(received.at.size, pairs.size)
+        measures |= self.transfers.measures(received.at.size, reached)
         sender = self.hops.senders()[received.place]
         known = received.message >= 0
         at_node, message = node_of[received.process[known]], received.message[known]
         hops = hops_of(at_node, message, sender[known], source[message])
-        keys = at_node * width + message
-        place = np.minimum(np.searchsorted(pairs, keys), max(pairs.size - 1, 0))
-        counted = (hops > 0) & (pairs[place] == keys) if pairs.size else np.zeros(keys.size, np.bool_)
+        counted = (hops > 0) & pairs.has(at_node, message)
         self.samples["hop_count"] = hops[counted]
         return measures | summarise("hop_count", hops[counted])
 
@@ -271,3 +272,12 @@ class EventMeasures:
                 measures[plural] = self.counts[plural]
                 measures[f"{plural}_bytes"] = self.sums[plural]
         return measures
+
+
+def _least_ages(node: Integers, message: Integers, ages: Integers) -> Integers:
+    """Return the least age of each pair of a node and a message."""
+    order = np.lexsort((ages, message, node))
+    node, message = node[order], message[order]
+    is_first = np.ones(order.size, np.bool_)
+    is_first[1:] = (node[1:] != node[:-1]) | (message[1:] != message[:-1])
+    return np.asarray(ages[order][is_first])

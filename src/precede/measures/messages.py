@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from precede.core.instants import Instant, parse_duration
-from precede.measures.columns import Growing, Integers, Names, read_integers
+from precede.measures.columns import Flags, Growing, Integers, Names, read_integers
+from precede.measures.pairs import RowsByPair
 
-Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+_MOST_MESSAGES: Final = 1 << 22
+"""The most combinations of a source and a number for which messages are looked up in a table."""
 
 
 class Window(NamedTuple):
@@ -40,6 +42,10 @@ class Processes:
 
     def read(self, batch: pa.RecordBatch, name: str, incarnation: str) -> Integers:
         """Return the process codes of a batch, from its columns of node names and incarnations."""
+        return self.read_both(batch, name, incarnation)[1]
+
+    def read_both(self, batch: pa.RecordBatch, name: str, incarnation: str) -> tuple[Integers, Integers]:
+        """Return the codes of the names of nodes, and the process codes."""
         named = self.names.read(batch, name).astype(np.int64)
         number = read_integers(batch, incarnation)
         if number.any():
@@ -50,7 +56,7 @@ class Processes:
             place[names] = np.arange(names.size)
             pairs, inverse = names << 32, place[named]
         table = [self.codes.setdefault(int(pair), len(self.codes)) for pair in pairs]
-        return np.asarray(np.array(table, np.int64)[inverse])
+        return named, np.asarray(np.array(table, np.int64)[inverse])
 
 
 class Collected:
@@ -82,7 +88,7 @@ class MessageRows(NamedTuple):
 
 
 class Broadcasts:
-    """The broadcast messages of a run, and a search for them by source and number."""
+    """The broadcast messages of a run, by their birth, and a search for them by source and number."""
 
     def __init__(self, kept: Collected, window: Window | None) -> None:
         joined, number, at = kept.process.take(), kept.number.take(), kept.at.take()
@@ -91,11 +97,16 @@ class Broadcasts:
         self.width = max(1, self.numbers.size)
         key = source * self.width + np.searchsorted(self.numbers, number)
         self.keys, first = np.unique(key, return_index=True)
+        by_birth = np.argsort(at[first], kind="stable")
+        self._index = np.empty(first.size, np.int64)
+        self._index[by_birth] = np.arange(first.size)
+        first = first[by_birth]
+        self._table = self._tabulate(source[first], number[first])
         self.first, self.at = first, at[first]
         self.measured = np.ones(self.keys.size, np.bool_)
         if window is not None:
             self.measured = (self.at >= window.begin) & (self.at < window.end)
-        self.source = self.keys // self.width
+        self.source = source[first]
         self.rows = number.size if window is None else int(np.count_nonzero(self.measured))
 
     def resolve(self, kept: Collected, windowed: bool) -> MessageRows:
@@ -115,13 +126,28 @@ class Broadcasts:
         """Return the index of each message among the broadcasts; -1 if it was not broadcast."""
         if not self.keys.size:
             return np.full(number.size, -1, np.int64)
+        sources, numbers = self._table.shape
+        if sources:
+            inside = (source < sources) & (number < numbers)
+            if inside.all():
+                return np.asarray(self._table[source, number])
+            return np.where(inside, self._table[source * inside, number * inside], -1)
         rank = np.searchsorted(self.numbers, number)
         rank[rank == self.width] = 0
         key = source * self.width + rank
         place = np.searchsorted(self.keys, key)
         place[place == self.keys.size] = 0
         is_known = (self.keys[place] == key) & (self.numbers[rank] == number)
-        return np.where(is_known, place, -1)
+        return np.where(is_known, self._index[place], -1)
+
+    def _tabulate(self, source: Integers, number: Integers) -> Integers:
+        """Return a table of the messages by source and number; an empty one if it would be large."""
+        sources, numbers = (int(part.max()) + 1 if part.size else 0 for part in (source, number))
+        if sources * numbers > _MOST_MESSAGES or (number < 0).any():
+            return np.empty((0, 0), np.int64)
+        table = np.full((sources, numbers), -1, np.int64)
+        table[source, number] = np.arange(self.keys.size)
+        return table
 
     def since(self, table: MessageRows, own: bool) -> Integers:
         """Return the time from the broadcast to each row about a node's `own` messages, or about others'."""
@@ -129,17 +155,21 @@ class Broadcasts:
         return np.asarray(table.at[rows] - self.at[table.message[rows]])
 
 
-def waits(received: MessageRows, delivered: MessageRows, messages: int) -> Integers:
-    """Return the time from the first copy to the delivery, for each delivery of a received message."""
-    if not received.at.size or not delivered.at.size or not messages:
-        return np.empty(0, np.int64)
-    is_known = received.message >= 0
-    keys = received.process[is_known] * messages + received.message[is_known]
-    order = np.argsort(keys, kind="stable")
-    keys, at = keys[order], received.at[is_known][order]
-    rows = (delivered.message >= 0) & ~delivered.own
-    deliveries = delivered.process[rows] * messages + delivered.message[rows]
-    place = np.searchsorted(keys, deliveries)
-    place[place == keys.size] = 0
-    paired = keys[place] == deliveries if keys.size else np.zeros(deliveries.size, np.bool_)
-    return np.asarray(delivered.at[rows][paired] - at[place[paired]])
+class FirstCopies:
+    """When each process received each message first."""
+
+    def __init__(self, received: MessageRows) -> None:
+        known = received if (received.message >= 0).all() else received.chosen(received.message >= 0)
+        self._at = known.at
+        self._rows = RowsByPair(known.process, known.message)
+
+    def waits(self, table: MessageRows) -> Integers:
+        """Return the time since the first copy, for each row about a message that its node has received."""
+        if not self._at.size or not table.at.size:
+            return np.empty(0, np.int64)
+        rows = (table.message >= 0) & ~table.own
+        first = self._rows.find(table.process[rows], table.message[rows])
+        paired = first >= 0
+        if paired.all():
+            return np.asarray(table.at[rows] - self._at[first])
+        return np.asarray(table.at[rows][paired] - self._at[first[paired]])

@@ -153,6 +153,10 @@ class EventQueue:
         """Return how many events were taken out of the queue so far."""
         return self._opened - (len(self.current) - self.place)
 
+    def is_waiting(self) -> bool:
+        """Return whether any event waits. Unlike `len`, it does not visit every bucket."""
+        return bool(self.soon) or self.place < len(self.current) or bool(self._order)
+
     def __len__(self) -> int:
         waiting = sum(map(len, self.ring)) + sum(map(len, self._later.values()))
         return len(self.soon) + len(self.current) - self.place + waiting

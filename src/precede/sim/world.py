@@ -127,7 +127,7 @@ class World(NodeInputs):
         return self.queue.taken + self.at_once
 
     def busy(self) -> bool:
-        return len(self.queue) > 0
+        return self.queue.is_waiting()
 
     # -- what applications do ----------------------------------------------------------------------------
 

@@ -46,15 +46,16 @@ def command(
         return _play(Path(scenario), protocol, rewrite)
     from precede.cli.progress import working
     from precede.core.errors import BadInput
-    from precede.experiments.measuring import measure_folder
-    from precede.experiments.run import carry_out_into
+    from precede.experiments.measuring import carry_out_measured
     from precede.experiments.scenario import read_scenario
 
     run = read_scenario(scenario, protocol, seed, read_settings(settings or []), lake)
     folder = out if out is not None else Path("out") / run.id
     with working(f"simulating {scenario} with {run.protocol}", "simulated seconds") as progress:
-        outcome = carry_out_into(run, folder, watch=lambda world, end: follow_world(progress, world, end))
-        measures = {"run_id": outcome.run_id, **measure_folder(folder), "cpu_s": round(outcome.cpu_s, 3)}
+        outcome, measured = carry_out_measured(
+            run, folder, lambda world, end: follow_world(progress, world, end)
+        )
+        measures = {"run_id": outcome.run_id, **measured, "cpu_s": round(outcome.cpu_s, 3)}
     measures.update(outcome.counters)
     if outcome.refusal and not measures["broadcasts"]:
         raise BadInput(f"{scenario}: {run.protocol} refused every message: {outcome.refusal}")

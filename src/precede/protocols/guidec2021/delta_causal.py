@@ -151,8 +151,8 @@ class DeltaCausal(Ordering):
                 settled = self._settled(parsed.name, last) if waited_for else None
                 if simple and last is not None and last.deadline <= deadline:
                     if covered is not None:
-                        covered.in_barrier = False
-                    last.advance(parsed.name)
+                        past.cover(covered)
+                    past.advance(last, parsed.name)
                 else:
                     past.deliver(parsed.name, barrier)
                 if self._durable:

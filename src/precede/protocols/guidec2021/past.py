@@ -60,12 +60,14 @@ class Past:
     """The last deliveries by stream, and the barrier entries besides them in `outliving` (mostly empty).
 
     With `prune` a delivery removes the barrier entries that its message covers. The paper does not do this.
+    `named` counts the tops that are entries of the next barrier.
     """
 
-    __slots__ = ("outliving", "prune", "tops")
+    __slots__ = ("named", "outliving", "prune", "tops")
 
     def __init__(self, prune: bool) -> None:
         self.prune = prune
+        self.named = 0
         self.tops: dict[Stream, Top] = {}
         self.outliving: dict[tuple[Stream, int], Predecessor] = {}
 
@@ -78,21 +80,36 @@ class Past:
             elif prune:
                 top = tops.get(entry.stream)
                 if top is not None and top.number <= entry.number and top.deadline <= deadline:
-                    top.in_barrier = False
+                    self.cover(top)
                 if self.outliving:
                     self.outliving.pop((entry.stream, entry.number), None)
         top = tops.get(name.stream)
         if top is None:
             tops[name.stream] = Top(name, deadline)
+            self.named += 1
             return
         if top.deadline > deadline and top.in_barrier:
             self.outliving[name.stream, top.number] = top.name.entry
+        self.advance(top, name)
+
+    def advance(self, top: Top, name: MessageName) -> None:
+        """Record that a later message of a stream is delivered, and put it into the barrier."""
+        if not top.in_barrier:
+            self.named += 1
         top.advance(name)
+
+    def cover(self, top: Top) -> None:
+        """Remove the last message of a stream from the barrier, because a later message covers it."""
+        if top.in_barrier:
+            self.named -= 1
+            top.in_barrier = False
 
     def _keep(self, entry: MessageName) -> None:
         """Keep an entry for the next barrier, unless a later one of its stream has no earlier deadline."""
         top = self.tops.get(entry.stream)
         if top is not None and top.number == entry.number:
+            if not top.in_barrier:
+                self.named += 1
             top.in_barrier = True
         elif top is None or top.number < entry.number or not top.in_barrier or top.deadline < entry.deadline:
             self.outliving[entry.stream, entry.number] = entry.entry
@@ -102,7 +119,7 @@ class Past:
         deadline = name.deadline
         for top in self.tops.values():
             if top.deadline <= deadline:
-                top.in_barrier = False
+                self.cover(top)
         if self.outliving:
             self.outliving = {key: entry for key, entry in self.outliving.items() if entry[2] > deadline}
         self.deliver(name, [])
@@ -111,7 +128,7 @@ class Past:
         """Remove entries with deadlines up to `before`, expired by every clock. Return the removed streams."""
         forgotten = [stream for stream, top in self.tops.items() if top.until <= before]
         for stream in forgotten:
-            del self.tops[stream]
+            self.cover(self.tops.pop(stream))
         if self.outliving:
             self.outliving = {key: entry for key, entry in self.outliving.items() if entry[2] > before}
         return forgotten
@@ -123,7 +140,7 @@ class Past:
         return tuple(entries)
 
     def barrier_size(self) -> int:
-        return len(self.outliving) + [top.in_barrier for top in self.tops.values()].count(True)
+        return len(self.outliving) + self.named
 
     def saved_top(self, stream: Stream, barrier: Barrier) -> Persist:
         """Return the effect that persists a stream's last delivery. `restore` rebuilds the memory from it."""
@@ -141,6 +158,7 @@ class Past:
             stream = stream_in(key)
             name = MessageName((stream, number, deadline))
             self.tops[stream] = Top(name, until)
+            self.named += 1
             deliveries.append((name, barrier))
         for name, barrier in deliveries:
             self.deliver(name, [MessageName(entry) for entry in barrier])
