@@ -4,6 +4,7 @@ Messages that are broadcast in the warm-up, or in the cool-down before the end o
 measured. The end is the world time when the run ended.
 """
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -93,11 +94,18 @@ def carry_out_measured(
 ) -> tuple[Outcome, Measures]:
     """Carry out a run into a folder and measure it.
 
-    When a cool-down begins is known only at the end: then the rows are read again.
+    When a cool-down begins is known only at the end: then the rows are read again. Garbage is not collected,
+    because the world stays until the end: walking it while it is built finds nothing.
     """
-    if run.warmup or run.cooldown:
-        outcome = carry_out_into(run, folder, watch=watch)
-        return outcome, measure_folder(folder)
-    sink = MeasuringSink(measured_part(run, 0).energy)
-    outcome = carry_out_into(run, folder, watch=watch, also=sink)
-    return outcome, sink.measures()
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        if run.warmup or run.cooldown:
+            outcome = carry_out_into(run, folder, watch=watch)
+            return outcome, measure_folder(folder)
+        sink = MeasuringSink(measured_part(run, 0).energy)
+        outcome = carry_out_into(run, folder, watch=watch, also=sink)
+        return outcome, sink.measures()
+    finally:
+        if collecting:
+            gc.enable()

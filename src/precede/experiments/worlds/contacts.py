@@ -180,7 +180,9 @@ def _build(world: ContactsTable, table: Table, seed: int) -> BuiltWorld:
     else:
         plan = _plan_of(_contacts(world, table, seed))
     air = with_radio(world.radio, table.data, {name: getattr(world, name) for name in _AIR})
-    contacts = [(a, b, min(start + air["setup"], end), end) for a, b, start, end in plan.contacts]
+    setup, contacts = air["setup"], plan.contacts
+    if setup:
+        contacts = [(a, b, min(start + setup, end), end) for a, b, start, end in contacts]
     network: ContactNetwork
     if air["share"] == "air":
         network = InterferingContacts(
