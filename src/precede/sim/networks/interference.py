@@ -6,6 +6,7 @@ Kumar, with carrier sensing that knows of receivers too). A node has one transmi
 tried in the order in which they began to wait. Transmissions to all neighbours and free summaries take no air.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from precede.core.effects import Send
@@ -20,7 +21,7 @@ class InterferingContacts(ContactNetwork):
 
     def __init__(
         self,
-        contacts: list[Contact],
+        contacts: Sequence[Contact],
         bandwidth: float,
         overhead: Duration,
         summaries: str = "free",
