@@ -29,9 +29,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("simulate small-office --set until=1s --out file", "precede simulate: file: File exists"),
+        ("simulate small-office --set until=1s --out file", "precede simulate: file: is a file, not a folder"),
         ("simulate small-office --set until=1s --out file/below", "file/below: Not a directory"),
-        ("report --out file", "precede report: file: File exists"),
+        ("report --out file", "precede report: file: is a file, not a folder"),
         ("simulate cut --set colour=red", "--set colour: not a scenario key, and no protocol is named"),
         ("simulate cut --protocol fifo", "lake/contacts/cut.parquet: not a readable Parquet file"),
         ("simulate pedestrians --set rate=1e9", "rate: more than 100,000 pedestrians"),

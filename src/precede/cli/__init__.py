@@ -167,7 +167,8 @@ def _run(words: list[str]) -> int:
         if error.errno not in _PLACES or not error.filename:
             return _unexpected(verb, error)
         _show_traceback(error)
-        return _complain(f"precede {verb}", f"{error.filename}: {error.strerror}", BAD_INPUT, PATH)
+        cause = "is a file, not a folder" if isinstance(error, FileExistsError) else error.strerror
+        return _complain(f"precede {verb}", f"{error.filename}: {cause}", BAD_INPUT, PATH)
     except Exception as error:
         broken = _UNREADABLE.search(str(error)) if type(error).__name__ == "ArrowInvalid" else None
         if broken is None:
