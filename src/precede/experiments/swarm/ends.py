@@ -2,7 +2,7 @@
 
 Everything has healed and settled by then. A store may hold what its node still needs, counted by the kind of
 its keys; a registry may have an entry per stream or node, but must not grow with messages or time; a world
-without periodic packets has no event left; every node accepts one more message.
+without periodic packets has no timer left; every node that kept its state accepts one more message.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def unsettled(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[s
         timers = [key for key in hosted.timers if key != _DEADLINE]
         if len(timers) > most_timers:
             leaks.append(f"{name} does not go quiet: timers {timers[:3]}")
-        if prepared.built.role(hosted.id) != "station" and _is_source(plan, name):
+        if prepared.built.role(hosted.id) != "station" and not hosted.incarnation and _is_source(plan, name):
             undelivered += _refusal(hosted, name)
     return {"leaks": leaks, "undelivered": undelivered}
 
