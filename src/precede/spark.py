@@ -155,10 +155,10 @@ def compare(measures: DataFrame, claims: str) -> DataFrame:
     >>> _ = open("claims.toml", "w").write('''
     ... [[claim]]
     ... id = "few"
-    ... says = "a run takes at most 4 packets"
+    ... says = "a run takes at most 9 packets"
     ... measure = "packets"
     ... kind = "at_most"
-    ... value = 4.0
+    ... value = 9.0
     ... ''')
     >>> names = ["sweep", "scope", "run_id", "seed", "scenario", "protocol", "options", "measure", "value"]
     >>> rows = [("s", "run", f"r{n}", n, "office", "fifo", "{}", "packets", float(n)) for n in (1, 3, 5)]

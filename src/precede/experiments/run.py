@@ -176,12 +176,12 @@ def prepare(
     entry: registry.Entry[Any] | None = None,
     watch: Callable[[World], None] | None = None,
     replay: Replay | None = None,
-    make_world: type[World] = World,
+    make_world: type[World] | None = None,
 ) -> Prepared:
     """Build the world of a run, and schedule its stays, workload, faults and gauges.
 
     `entry` replaces the registered protocol, `replay` network and workload; `watch` gets the world first.
-    `make_world` is the class of the world.
+    `make_world` is the class of the world, if not `World`.
     """
     entry = entry or registry.find(run.protocol)
     built = build_world(run)
@@ -191,7 +191,7 @@ def prepare(
     recorder = Recorder(
         run.id, built.names, sink, packets_received=read_key(RunTable, run.table(), "log") == "full"
     )
-    world, workload = _assemble(run, entry, built, recorder, make_world)
+    world, workload = _assemble(run, entry, built, recorder, make_world or World)
     if replay is not None:
         workload = replay.workload
     if watch is not None:

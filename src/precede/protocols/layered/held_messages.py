@@ -33,12 +33,17 @@ class HeldMessages:
     def resume(
         self, saved: Saved, stamp_type: Any, knows: Callable[[MessageId], bool], effects: list[Effect]
     ) -> Iterator[Envelope]:
-        """After a restart: yield the messages that waited, by id; erase those that were delivered by then."""
+        """After a restart: yield the messages that waited, by id, for the caller to let them arrive again.
+
+        A message is erased if it was delivered by then, or if it does not wait again when it arrives.
+        """
         for envelope in saved_envelopes(saved, "held", stamp_type):
-            if knows(envelope.message.id):
-                effects.append(Persist(_key(envelope.message.id), None))
-            else:
+            key = _key(envelope.message.id)
+            before = len(effects)
+            if not knows(envelope.message.id):
                 yield envelope
+            if not any(isinstance(effect, Persist) and effect.key == key for effect in effects[before:]):
+                effects.append(Persist(key, None))
 
 
 def _key(id: MessageId) -> tuple[str | int, ...]:
