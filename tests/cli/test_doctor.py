@@ -116,7 +116,8 @@ def test_without_java_spark_does_not_work(versions, capsys, monkeypatch):
 def test_an_unknown_extra_is_one_line_and_exit_2(capsys):
     assert cli.main(["doctor", "--extra", "sprak"]) == 2
     assert capsys.readouterr().err == (
-        "precede doctor: --extra sprak: none of " + ", ".join(installation.declared_extras()) + " (did you mean 'spark'?) [E001]\n"
+        f"precede doctor: --extra sprak: none of {', '.join(installation.declared_extras())} "
+        "(did you mean 'spark'?) [E001]\n"
     )
 
 

@@ -6,6 +6,7 @@ import ast
 import builtins
 import os
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -66,8 +67,10 @@ def relative(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def identifiers() -> set[str]:
-    """Every identifier, module and short string of the code."""
+    """Every identifier, module and short string of the code, and the experiments of the papers."""
     names = set(dir(builtins))
+    for path in (ROOT / "papers").glob("*/experiments.toml"):
+        names |= set(tomllib.loads(path.read_text(encoding="utf-8"))["experiment"])
     for path in SOURCES:
         names |= {path.stem, *path.parent.parts}
         for node in nodes_of(path):

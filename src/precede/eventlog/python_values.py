@@ -1,7 +1,7 @@
 """Columns of Arrow as lists of Python values, for logs that are read row by row.
 
-They equal those of `to_pylist`, which makes an Arrow scalar of every value: 22 ms instead of 1.6 for eleven columns
-of 3,586 rows.
+They equal those of `to_pylist`, which makes an Arrow scalar of every value: 22 ms instead of 1.6 for eleven
+columns of 3,586 rows.
 """
 
 from __future__ import annotations
