@@ -42,8 +42,8 @@ def test_a_whole_staircase_is_verified(protocol: Any, monkeypatch: pytest.Monkey
     """Every delivery of every step that was climbed; and what the witness says is what the run says."""
     seen = []
 
-    def ask(log: pa.Table, order: str) -> Any:
-        seen.append(verify(log, order))
+    def ask(log: pa.Table, order: str, **options: Any) -> Any:
+        seen.append(verify(log, order, **options))
         return seen[-1]
 
     monkeypatch.setattr(was2021_points, "verify", ask)
@@ -54,5 +54,5 @@ def test_a_whole_staircase_is_verified(protocol: Any, monkeypatch: pytest.Monkey
     least = sum(rate for rate in was2021_points.rates(point) if rate <= ran.measures["throughput_per_s"])
     assert verdict.deliveries_checked > 0.5 * least * point.seconds * point.hosts
     broken = msgspec.structs.replace(verdict, verdict="violated", violations=3)
-    monkeypatch.setattr(was2021_points, "verify", lambda log, order: broken)
+    monkeypatch.setattr(was2021_points, "verify", lambda log, order, **options: broken)
     assert measure_run(point, 1).violations == 4

@@ -78,9 +78,11 @@ def test_real_nodes_deliver_what_the_simulation_delivers(scenario: Path, tmp_pat
 
 def test_ctrl_c_leaves_no_process_behind(scenario: Path, tmp_path: Path) -> None:
     with running("emulate", str(scenario), "--out", str(tmp_path / "out"), "--speed", "1") as emulation:
-        emulation.line("err")
-        children = psutil.Process(emulation.process.pid).children(recursive=True)
-        assert children
+        children = []
+        while len(children) < 2:  # the emulation of a pipe prints nothing before its end
+            assert emulation.process.poll() is None
+            time.sleep(0.1)
+            children = psutil.Process(emulation.process.pid).children(recursive=True)
         emulation.process.send_signal(signal.SIGINT)
         assert emulation.ended() == 130
     deadline = time.monotonic() + 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -74,3 +75,15 @@ def test_compiled_and_plain_worlds_are_the_same(tmp_path: Path) -> None:
     assert str(plain_worlds.pop("module")).endswith("fast_path.py")
     assert [world for world in compiled_worlds if compiled_worlds[world] != plain_worlds[world]] == []
     assert len(compiled_worlds) > 50
+
+
+def test_no_compiled_module_has_a_struct() -> None:
+    """mypyc drops the types of a struct's fields: msgspec then decodes lists where tuples are declared."""
+    for module in MODULES:
+        for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases = [
+                    base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+                    for base in node.bases
+                ]
+                assert "Struct" not in bases, f"{module}:{node.lineno}: {node.name}"

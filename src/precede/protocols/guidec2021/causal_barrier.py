@@ -12,16 +12,17 @@ barriers (E11).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final
 
 import msgspec
 
 from precede.core.effects import Deliver, Discard, Effect, Effects, Persist
 from precede.core.errors import Refused
-from precede.core.identity import MessageId, MessageNumber, NodeId
+from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
+from precede.protocols.guidec2021.cut import Barrier, Cut, Predecessor
 from precede.protocols.guidec2021.options import CausalBarrierOptions
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
@@ -32,19 +33,9 @@ from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.layered.streams import Stream, id_in, stream_in, stream_of, top_key
 from precede.protocols.registry import Entry
 
-Predecessor: TypeAlias = tuple[Stream, MessageNumber]
-Barrier: TypeAlias = tuple[Predecessor, ...]
-
 HEADER_BYTES: Final = 16
 """The size of a host id and a sequence tag, eight bytes each. This is our model: the paper has none."""
 ENTRY_BYTES: Final = 16
-
-
-class Cut(msgspec.Struct, frozen=True, array_like=True):
-    """What a node has delivered: the last number of each stream, and its `c_barrier`."""
-
-    delivered: Barrier
-    barrier: Barrier
 
 
 class Pending:
