@@ -1,7 +1,7 @@
 """Where the CPU time of a whole command goes: `python -m benchmarks.profile NAME` prints a table of stages.
 
-py-spy takes samples of Python and of machine code, so compiled modules show, too. A sample belongs to the innermost
-function of the project on its stack: the work of a library is counted for its caller.
+py-spy takes samples of Python and of machine code, so compiled modules show, too. A sample belongs to the
+innermost function of the project on its stack: the work of a library is counted for its caller.
 `--write` measures every name and writes benchmarks/PROFILE.md and docs/reference/where-time-goes.svg.
 """
 
