@@ -20,6 +20,7 @@ from precede.eventlog.python_values import python_values
 from precede.eventlog.schema import KINDS
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Prepared, prepare
+from precede.experiments.swarm.draw.rare import is_live
 from precede.experiments.swarm.ends import unsettled
 from precede.experiments.swarm.plan import Drawer, Plan, draw_plan, find_drawer
 from precede.experiments.swarm.verifying import verify_world
@@ -124,15 +125,15 @@ def judge(plan: Plan, drawer: Drawer, prepared: Prepared, log: pa.Table) -> Worl
     findings: dict[str, list[str]] = {"violations": [], "duplicates": [], "undelivered": [], "leaks": []}
     counts = dict.fromkeys(findings, 0)
     counts["violations"], counts["duplicates"], story, deliveries = _safety(log, prepared.entry.order)
-    missing = (drawer.missing or everything_missing)(plan, prepared, log)
-    leaks = leaking(prepared)
-    findings["undelivered"] += missing
-    findings["leaks"] += leaks
+    findings["undelivered"] += (drawer.missing or everything_missing)(plan, prepared, log)
+    if is_live(plan):
+        findings["leaks"] += leaking(prepared)
     if drawer.checks is not None:
         for name, lines in drawer.checks(plan, prepared, log).items():
             findings[name] += lines
-    for name, lines in unsettled(plan, prepared, log).items():
-        findings[name] += lines
+    if is_live(plan):
+        for name, lines in unsettled(plan, prepared, log).items():
+            findings[name] += lines
     for name, lines in findings.items():
         counts[name] += len(lines)
     remarks = [*([story] if story else []), *_lines(findings)]

@@ -46,7 +46,10 @@ def add(plan: Plan, random: Random) -> Plan:
 
 
 def is_live(plan: Plan) -> bool:
-    """Tell whether the clocks of a world keep the promise on which deadlines, and so due messages, rest."""
+    """Tell whether the clocks of a world keep the promise on which deadlines rest.
+
+    If not, messages may be lost, and buffers drain at deadlines that come hours after the end of the world.
+    """
     faults, options = plan.run.faults, plan.run.options
     return not ("skew" in options and (faults.get("jumps") or options["skew"] == _SMALL_SKEW))
 
