@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import built, steady_tape
+from benchmarks.measuring import built, steady_tape, timed
 from precede.eventlog.sinks import NoSink
 from precede.experiments.run import Run, prepare
 
@@ -129,7 +129,7 @@ def measure(kind: str, nodes: int) -> dict[str, Any]:
     after = _peak_kb()
     events = prepared.world.handled
     tape = steady_tape(BARE_EVENTS, BARE_DEPTH)
-    bare = min(_timed(tape.bare_loop) for _ in range(3)) / BARE_EVENTS
+    bare = min(timed(tape.bare_loop) for _ in range(3)) / BARE_EVENTS
     return {
         "world": kind,
         "nodes": nodes,
@@ -140,16 +140,6 @@ def measure(kind: str, nodes: int) -> dict[str, Any]:
         "peak_mb": after // 1024,
         "kb_per_node": round((after - before) / nodes, 1),
     }
-
-
-def _timed(run: Callable[[], object]) -> float:
-    gc.collect()
-    gc.disable()
-    began = time.process_time()
-    run()
-    took = time.process_time() - began
-    gc.enable()
-    return took
 
 
 def _peak_kb() -> int:
