@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from precede.core.effects import Effect, Send
+from precede.core.effects import WIRED, Effect, Send
 from precede.core.errors import Refused
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, SECOND, Instant
@@ -16,8 +16,9 @@ from precede.core.node import Context, Node
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Prepared, Run, prepare
 from precede.experiments.swarm.draw.vcube import CALM, FAULTY
+from precede.experiments.swarm.events import events_of
 from precede.experiments.swarm.plan import Drawer, draw_plan
-from precede.experiments.swarm.swarm import events_of, run_plan
+from precede.experiments.swarm.swarm import run_plan
 from precede.protocols import registry
 from precede.protocols.vcube2018.diagnosis import DiagnosedVCubeNode
 from precede.protocols.vcube2018.log import Logged
@@ -341,3 +342,22 @@ def test_a_sponsor_gives_a_newcomer_what_it_has_delivered_and_what_still_waits()
     assert isinstance(answer, Send)
     assert isinstance(answer.packet, VCubeStatePacket)
     assert sorted(stamped.message.id.number for stamped in answer.packet.content) == [1, 3]
+
+
+def test_messages_held_for_a_cluster_are_dropped_when_nobody_is_left_in_it() -> None:
+    """Node 0 forwards messages of node 4 to the clusters of nodes 1 and 2, and gets the second one first."""
+    everybody = tuple(range(8))
+    node, source = (
+        registry.make("vcube", "node", Context(id, everybody, OPTIONS, random.Random(id))) for id in (0, 4)
+    )
+    node.start(0, {})
+    source.start(0, {})
+    source.broadcast(b"first", 1)
+    (second,) = [e.packet for e in source.broadcast(b"second", 2) if isinstance(e, Send) and e.to == 0]
+    node.receive(second, 4, 10, WIRED)
+    assert node.sizes()["held"] == 2
+    tested = node.timer("test", SECOND)
+    for now, gone in ((2 * SECOND, 2), (3 * SECOND, 3)):
+        assert gone in [effect.to for effect in tested if isinstance(effect, Send)]
+        tested = node.timer(("silent", gone), now)
+    assert node.sizes()["held"] == 1

@@ -191,3 +191,13 @@ def test_a_delivered_message_is_freed() -> None:
     del send, answers
     gc.collect()
     assert sys.getrefcount(payload) == before
+
+
+def test_nothing_is_kept_of_a_message_that_waited() -> None:
+    """Node 3 is a leaf of the tree of node 0: it only delivers."""
+    source, leaf = indexed(0, 4), indexed(3, 4)
+    packets = [[e.packet for e in source.broadcast(b"", now) if isinstance(e, Send)][-1] for now in range(2)]
+    for packet in reversed(packets):
+        effects = leaf.receive(packet, 2, 2, WIRED)
+    assert [e.message.id.number for e in effects if type(e) is Deliver] == [1, 2]
+    assert leaf._awaited == {}  # type: ignore[attr-defined]

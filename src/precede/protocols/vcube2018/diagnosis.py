@@ -327,16 +327,19 @@ class DiagnosedVCubeNode(VCubeNode):
         self._early.pop(slot, None)
         self._log.entries.pop(slot, None)
         for awaited in self._awaited.values():
-            rest = [pending for pending in awaited.all_lacking() if pending.message.slot != slot]
-            awaited.keep(awaited.all_held(), rest)
+            if awaited.lacking is not None:
+                rest = [pending for pending in awaited.lacking if pending.message.slot != slot]
+                awaited.lacking = rest or None
         self._keep_held(lambda held: held.stamped is not stamped)
 
     def _keep_held(self, is_kept: Callable[[Held], bool]) -> None:
         """Remove held messages from the index, except those for which `is_kept` holds."""
         self._held_from = {}
         for awaited in self._awaited.values():
-            kept = [held for held in awaited.all_held() if is_kept(held)]
-            awaited.keep(kept, awaited.all_lacking())
+            if awaited.held is None:
+                continue
+            kept = [held for held in awaited.held if is_kept(held)]
+            awaited.held = kept or None
             for held in kept:
                 slot = held.message.slot
                 self._held_from[slot] = self._held_from.get(slot, 0) | 1 << held.t

@@ -247,9 +247,8 @@ class Forwarding(Node):
         self._missing.renew()
         while arrived:
             under, only = arrived.pop()
-            held = self._held_for(under)
-            while held is not None:
-                following, t = held.next, held.t
+            for held in self._held_for(under):
+                t = held.t
                 message: Prepared = held.message
                 if only not in (-1, t):
                     self._await(under).hold(held)
@@ -261,18 +260,17 @@ class Forwarding(Node):
                     self._let_go(held, released)
                     if self._is_held_for(message.slot):
                         arrived.append((message.slot, t))
-                held = following
         return released
 
     def _is_held_for(self, slot: Slot) -> bool:
         awaited = self._awaited.get(slot)
         return awaited is not None and awaited.held is not None
 
-    def _held_for(self, slot: Slot) -> Held | None:
-        """Remove from the index the chain of held messages that wait for this one. Return its first link."""
+    def _held_for(self, slot: Slot) -> list[Held]:
+        """Remove from the index the held messages that wait for this one, and return them."""
         awaited = self._awaited.get(slot)
-        if awaited is None:
-            return None
+        if awaited is None or awaited.held is None:
+            return []
         held = awaited.held
         awaited.held = None
         if awaited.lacking is None:

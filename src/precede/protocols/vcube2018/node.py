@@ -223,9 +223,7 @@ class VCubeNode(Forwarding):
         """Deliver the messages that waited for those in `arrived` and now lack nothing, and so on."""
         delivered = self._delivered
         while arrived:
-            pending = self._lacking_for(arrived.pop())
-            while pending is not None:
-                following = pending.next
+            for pending in self._lacking_for(arrived.pop()):
                 message: Prepared = pending.message
                 under = delivered.lacked(message.rows)
                 if under:
@@ -236,13 +234,12 @@ class VCubeNode(Forwarding):
                     delivered.advance(message)
                     self._ahead.remove(message)
                     arrived.append(message.slot)
-                pending = following
 
-    def _lacking_for(self, slot: Slot) -> Pending | None:
-        """Take the messages that lack this delivery out of the index. Return the first; each names the next."""
+    def _lacking_for(self, slot: Slot) -> list[Pending]:
+        """Remove from the index the messages that lack this delivery, and return them."""
         awaited = self._awaited.get(slot)
-        if awaited is None:
-            return None
+        if awaited is None or awaited.lacking is None:
+            return []
         lacking = awaited.lacking
         awaited.lacking = None
         if awaited.held is None:
