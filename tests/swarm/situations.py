@@ -13,8 +13,9 @@ from typing import Any
 
 from precede.core.instants import parse_duration
 from precede.eventlog.sinks import TableSink
+from precede.experiments.swarm.events import events_of
 from precede.experiments.swarm.plan import DRAWERS, Plan, draw_plan, find_drawer
-from precede.experiments.swarm.swarm import events_of, run_plan
+from precede.experiments.swarm.swarm import run_plan
 
 ROWS = ("started", "crashed", "left", "discarded")
 
@@ -25,7 +26,9 @@ def planned(plan: Plan) -> set[str]:
     world, workload, faults, options = run.world, run.workload, run.faults, run.options
     size, kind, partitions = workload.get("size"), world["kind"], world.get("partitions", ())
     stalls, script = faults.get("stalls", ()), workload.get("script", ())
-    suspect_after = parse_duration(options.get("suspect_after", "0s"))
+    crashes, stays = faults.get("crashes", ()), world.get("stays", ())
+    suspect_after = parse_duration(options.get("suspect_after", "0s")) or int(options.get("test_timeout", 0))
+    loses_store = any(crash.get("keep") is False for crash in crashes)
     return {
         name
         for name, is_so in {
@@ -45,7 +48,18 @@ def planned(plan: Plan) -> set[str]:
             "wrong clocks": "skew" in faults,
             "clocks beyond the promise": "skew" in faults and options.get("skew") == "1s",
             "clock jump": bool(faults.get("jumps")),
-            "lost state": any(crash.get("keep") is False for crash in faults.get("crashes", ())),
+            "lost state": loses_store,
+            f"lost state, kind {kind}": loses_store,
+            "lossy contacts": kind == "contacts" and bool(world.get("loss")),
+            "planned late join": any("enter" in stay for stay in stays),
+            "planned leave": any("leave" in stay for stay in stays),
+            "crash of a station": any(crash["node"].startswith("s") for crash in crashes),
+            "ids around 2^31": plan.ids_from == (1 << 31) - 2,
+            "highest ids": plan.ids_from == (1 << 48) - 64,
+            "processes near 2^63": plan.ids_from > 1 << 47 and plan.incarnations_from > 1 << 14,
+            "numbers around 2^31": plan.numbers_from == (1 << 31) - 3,
+            "highest numbers": plan.numbers_from > 1 << 39,
+            "groups that meet": bool(partitions) and "members" in world and not world["members"],
             "refresh": "refresh" in options,
             "lazy expiry": bool(options.get("lazy_expiry")),
             "monotone deadlines": bool(options.get("monotone")),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from precede.experiments.swarm.draw import lives, rare
 from tests.swarm.situations import count, count_planned
 
 CRASHES = {"crash", "crash in recovery", "restart with its store"}
@@ -18,7 +21,12 @@ EXPECTED = {
     "drift": CRASHES | SIZES | NETWORK | {"restart without its store", "late start", "leave", "wrong clocks"},
     "drift+founding": CRASHES | SIZES | NETWORK | {"restart without its store", "late start"},
     "vcube": {"crash", "late start", "leave", "16 nodes or more", "stall"} | SIZES,
-    "prs": CRASHES | SIZES | NETWORK | {"16 nodes or more", "silence of hours", "duplication", "wrong clocks"},
+    "drift+meeting": CRASHES | {"late start"},
+    "prs": CRASHES
+    | SIZES
+    | NETWORK
+    | {"16 nodes or more", "silence of hours", "duplication", "wrong clocks"}
+    | {"late start", "leave", "restart without its store"},
     "was": CRASHES | SIZES | {"restart without its store", "late start", "leave", "loss"},
     "ck": SIZES | {"late start", "loss"},
 }
@@ -38,20 +46,37 @@ def test_crashes_in_recovery_and_odd_sizes_happen() -> None:
 
 
 CLOCKS = {"wrong clocks", "clock jump"}
-CELLS = SIZES | {"kind cellular", "stalled station", "cut wire", "wrong clocks", "loss"}
+CELLS = SIZES | {"kind cellular", "stalled station", "cut wire", "wrong clocks", "loss", "crash of a station"}
 KINDS = {"kind contacts", "kind point_to_point", "kind flood"}
-LAYERED = KINDS | SIZES | NETWORK | CLOCKS | {"one-way link", "16 nodes or more", "silence of hours"}
+IDS = {"ids around 2^31", "highest ids"}
+NUMBERS = {"numbers around 2^31", "highest numbers"}
+LOST = {f"lost state, {kind}" for kind in KINDS}
+LAYERED = (
+    KINDS
+    | SIZES
+    | NETWORK
+    | CLOCKS
+    | IDS
+    | LOST
+    | {"one-way link", "16 nodes or more", "silence of hours", "lossy contacts"}
+)
+MULTICAST = SIZES | NETWORK | CLOCKS | IDS | {"one-way link", "16 nodes or more", "silence of hours"}
+MULTICAST |= {"planned late join", "planned leave", "lost state", "processes near 2^63"}
 PLANNED = {
-    "fifo": LAYERED | {"refresh", "duplication"},
-    "causal_barrier": LAYERED | {"refresh", "unpruned barriers"},
+    "fifo": LAYERED | NUMBERS | {"refresh", "duplication"},
+    "causal_barrier": LAYERED | NUMBERS | {"refresh", "unpruned barriers"},
     "delta_causal": LAYERED
     | {"refresh", "lazy expiry", "monotone deadlines", "unpruned barriers", "full cache", "lost state"}
     | {"clocks beyond the promise", "lifetimes of messages", "bandwidth"},
     "fifo+gossip": LAYERED,
     "drift": SIZES | NETWORK | CLOCKS | {"one-way link", "false suspicion", "lost state"},
     "drift+founding": SIZES | NETWORK | {"one-way link", "clock jump", "lost state", "agreed founding"},
-    "vcube": SIZES | {"kind switched", "kind point_to_point", "diagnosis", "stall", "clock jump"},
-    "prs": SIZES | NETWORK | CLOCKS | {"one-way link", "16 nodes or more", "silence of hours"},
+    "drift+meeting": SIZES | NETWORK | {"one-way link", "groups that meet"},
+    "vcube": SIZES
+    | {"kind switched", "kind point_to_point", "diagnosis", "stall", "clock jump", "false suspicion"},
+    "prs": MULTICAST,
+    "rst": MULTICAST,
+    "ses": MULTICAST,
     "was": CELLS | {"lost state"},
     "ck": CELLS,
     "prs_mobile": CELLS,
@@ -60,5 +85,25 @@ PLANNED = {
 
 @pytest.mark.parametrize("protocol", PLANNED)
 def test_every_situation_is_drawn(protocol: str) -> None:
-    found = count_planned(protocol, range(1_000_000, 1_000_300))
-    assert PLANNED[protocol] - set(found) == set(), found
+    planned = count_planned(protocol, range(1_000_000, 1_000_300))
+    assert PLANNED[protocol] - set(planned) == set(), planned
+
+
+@pytest.mark.parametrize(
+    ("module", "dropped", "protocol", "lacking"),
+    [
+        (lives, "_lose_store", "fifo", LOST),
+        (lives, "_come_and_go", "prs", {"planned late join", "planned leave"}),
+        (lives, "_count_from_afar", "causal_barrier", IDS | NUMBERS),
+        (lives, "_suspect_falsely", "vcube", {"false suspicion"}),
+        (lives, "_crash_station", "was", {"crash of a station"}),
+        (rare, "_lossy_contacts", "causal_barrier", {"lossy contacts"}),
+    ],
+)
+def test_a_situation_that_is_never_drawn_is_noticed(
+    module: Any, dropped: str, protocol: str, lacking: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = [(chance * (add.__name__ != dropped), add) for chance, add in module._SITUATIONS]
+    monkeypatch.setattr(module, "_SITUATIONS", kept)
+    planned = count_planned(protocol, range(1_000_000, 1_000_300))
+    assert PLANNED[protocol] - set(planned) == lacking

@@ -14,7 +14,7 @@ from precede.core.instants import SECOND
 from precede.core.node import Context, round_trip
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, prepare
-from precede.experiments.swarm.swarm import events_of
+from precede.experiments.swarm.events import events_of
 from precede.protocols.drift2006.entry import DRIFT
 from precede.protocols.drift2006.node import DriftNode
 from precede.protocols.drift2006.options import DriftOptions

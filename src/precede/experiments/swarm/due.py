@@ -2,7 +2,8 @@
 
 After healing all nodes are in contact, but some messages may be lost: no node carries them any more, or they
 expire first. A message is due at a node if some node carries it, if it expires late enough to reach all nodes,
-and if each of its predecessors that the node has not delivered is due there too or expires before it.
+and if each of its predecessors that the node has not delivered is due there too or expires before it. With
+`lazy_expiry` the last does not help.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,14 +14,19 @@ from msgspec import Struct
 
 from precede.core.instants import Duration, Instant
 from precede.experiments.run import Prepared
+from precede.experiments.swarm.events import Message, Process, events_of, message_of
 from precede.experiments.swarm.plan import Plan
-from precede.experiments.swarm.swarm import Message, Process, events_of, message_of, up_at_end
+from precede.experiments.swarm.swarm import up_at_end
 
 _NEVER: Final = 1 << 62
 
 
 class _Facts(Struct):
-    """Facts from the event log. Sets of messages are bit masks; `place` maps a message to its bit."""
+    """Facts from the event log. Sets of messages are bit masks; `place` maps a message to its bit.
+
+    `lazy`: as printed in the paper, a node notices that a predecessor has expired only when a waiting message
+    does (`lazy_expiry`).
+    """
 
     place: dict[Message, int]
     deadline: list[Instant]
@@ -28,6 +34,7 @@ class _Facts(Struct):
     delivered: dict[Process, int]
     carried: int
     destinations: list[list[str] | None]
+    lazy: bool
 
 
 def carried_missing(
@@ -36,14 +43,18 @@ def carried_missing(
     log: pa.Table,
     spreading: Duration,
     carried: Collection[Message] | None = None,
+    newcomers: bool = True,
+    volatile: bool = False,
 ) -> list[str]:
     """List messages that are due at a node which is up at the end, and that it did not deliver.
 
     `spreading` is the longest time that all carried messages need to reach all nodes. `carried` are the
     messages that some node gives to every destination; without it, all that were carried when the world healed.
+    Without `newcomers`, nothing is due at a node that lost its store. `volatile`: nodes save only their own
+    messages, so a crash loses what others sent.
     """
     running = up_at_end(prepared)
-    facts = _read(plan, log, running)
+    facts = _read(plan, log, running, volatile)
     if carried is not None:
         facts.carried = sum(1 << place for message, place in facts.place.items() if message in carried)
     spread_at = plan.heal_at + spreading
@@ -52,34 +63,52 @@ def carried_missing(
     )
     missing = []
     for process in running:
+        if process[1] and not newcomers:
+            continue
         have = facts.delivered.get(process, 0)
-        due = _due(facts, have, latest)
+        due = _due(facts, have, _addressed(facts, process[0]), latest)
         missing += [
             f"{process[0]} never delivered {message[0]}:{message[2]}"
             for message, place in facts.place.items()
-            if due >> place & 1 and not have >> place & 1 and _is_for(facts, place, process[0])
+            if due >> place & 1 and not have >> place & 1
         ]
     return missing
 
 
-def _is_for(facts: _Facts, place: int, node: str) -> bool:
-    to = facts.destinations[place]
-    return to is None or node in to
+def offered_missing(plan: Plan, prepared: Prepared, log: pa.Table, spreading: Duration) -> list[str]:
+    """List messages that are due and not delivered, if each source sends its own ones until they are confirmed.
+
+    These are the messages of incarnations that are up at the end. Nothing is due at a node that lost its store:
+    what its earlier incarnation has confirmed is not sent again.
+    """
+    up = up_at_end(prepared)
+    messages = [message_of(row) for row in events_of(log, "broadcast")]
+    offered = {message: None for message in messages if message[:2] in up}
+    return carried_missing(plan, prepared, log, spreading, offered, newcomers=False)
 
 
-def _due(facts: _Facts, have: int, latest: Instant) -> int:
-    """Return the messages due at a node that has delivered `have`; both are bit masks.
+def _addressed(facts: _Facts, node: str) -> int:
+    """Return the messages that are for a node, as a bit mask."""
+    return sum(1 << place for place, to in enumerate(facts.destinations) if to is None or node in to)
+
+
+def _due(facts: _Facts, have: int, addressed: int, latest: Instant) -> int:
+    """Return the messages due at a node that has delivered `have` of those that are for it; all are bit masks.
 
     Messages that expire by `latest` are not due. One pass is enough: predecessors come first in the log.
     """
     due = 0
     for place, deadline in enumerate(facts.deadline):
-        if not facts.carried >> place & 1 or deadline <= latest:
+        if not facts.carried & addressed & 1 << place or deadline <= latest:
             continue
-        open_ = facts.past[place] & ~have & ~due
-        if all(facts.deadline[p] < deadline for p in range(open_.bit_length()) if open_ >> p & 1):
+        open_ = facts.past[place] & addressed & ~have & ~due
+        if not open_ or (not facts.lazy and _expire_before(facts, open_, deadline)):
             due |= 1 << place
     return due
+
+
+def _expire_before(facts: _Facts, messages: int, deadline: Instant) -> bool:
+    return all(facts.deadline[p] < deadline for p in range(messages.bit_length()) if messages >> p & 1)
 
 
 def _just_received(fresh: Mapping[Process, tuple[Instant, int]], process: Process, at: Instant) -> int:
@@ -88,16 +117,19 @@ def _just_received(fresh: Mapping[Process, tuple[Instant, int]], process: Proces
     return messages if when == at else 0
 
 
-def _read(plan: Plan, log: pa.Table, running: Mapping[Process, Any]) -> _Facts:
-    facts = _Facts({}, [], [], {}, 0, [])
+def _read(plan: Plan, log: pa.Table, running: Mapping[Process, Any], volatile: bool) -> _Facts:
+    facts = _Facts({}, [], [], {}, 0, [], bool(plan.run.options.get("lazy_expiry")))
     known: dict[Process, int] = {}
     held: dict[Process, int] = {}
+    own: dict[Process, int] = {}
     fresh: dict[Process, tuple[Instant, int]] = {}
     lost = 0
     for row in events_of(log, "crashed", "broadcast", "received", "delivered", "discarded"):
         process = (row["node"], row["incarnation"])
         if row["kind"] == "crashed":
             held[process] = held.get(process, 0) & ~_just_received(fresh, process, row["at_us"])
+            if volatile:
+                held[process] &= own.get(process, 0)
             continue
         message = message_of(row)
         if row["kind"] == "broadcast":
@@ -108,6 +140,9 @@ def _read(plan: Plan, log: pa.Table, running: Mapping[Process, Any]) -> _Facts:
         if message not in facts.place:
             continue  # never broadcast: the witness reports it, and it is due nowhere
         bit = 1 << facts.place[message]
+        if row["kind"] == "broadcast":
+            known[process] = known.get(process, 0) | bit
+            own[process] = own.get(process, 0) | bit
         if row["kind"] in ("broadcast", "received"):
             if row["at_us"] < plan.heal_at:
                 held[process] = held.get(process, 0) | bit

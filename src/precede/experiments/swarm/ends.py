@@ -14,7 +14,9 @@ import pyarrow as pa
 
 from precede.core.errors import Refused
 from precede.experiments.run import Prepared
+from precede.experiments.swarm.events import count_events
 from precede.experiments.swarm.plan import DRAWERS, Plan
+from precede.experiments.swarm.promises import leaves_unheard, loses_store
 from precede.sim.hosted_node import HostedNode
 
 _STORED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -47,10 +49,7 @@ _REGISTERED: Final[Mapping[str, str]] = {
     "previous": "nodes",
     "founders_heard": "nodes",
 }
-"""The registries among the sizes of nodes, and what bounds each: streams, pairs of them, or nodes.
-
-Where messages have destinations, a node gets some numbers of a stream only, and remembers each of them.
-"""
+"""The registries among the sizes of nodes, and what bounds each: streams, pairs of them, or nodes."""
 
 _LATER: Final = 1 << 50
 """An instant after the end of every world."""
@@ -71,10 +70,10 @@ def unsettled(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[s
         return {}
     nodes = prepared.world.nodes
     streams = sum(hosted.incarnation + 1 for hosted in nodes)
-    messages = log["kind"].to_pylist().count("broadcast")
+    messages = count_events(log, "broadcast")
     common = {
         "streams": streams,
-        "delivered": streams * streams + (0 if log["destinations"].null_count == len(log) else messages),
+        "delivered": streams * streams + (messages if _has_gaps(plan, log) else 0),
         "nodes": len(nodes),
         "messages": messages,
         "checkpoint": int(plan.run.options.get("checkpoint", 64)),
@@ -88,11 +87,20 @@ def unsettled(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[s
         bounds = sizes | common
         leaks += [f"{name}: {line}" for line in (*_overfull(hosted, bounds), *_grown(sizes, bounds))]
         timers = [key for key in hosted.timers if key != _DEADLINE]
-        if len(timers) > most_timers:
+        if len(timers) > most_timers and not leaves_unheard(plan):
             leaks.append(f"{name} does not go quiet: timers {timers[:3]}")
         if prepared.built.role(hosted.id) != "station" and not hosted.incarnation and _is_source(plan, name):
             undelivered += _refusal(hosted, name)
     return {"leaks": leaks, "undelivered": undelivered}
+
+
+def _has_gaps(plan: Plan, log: pa.Table) -> bool:
+    """Tell whether a node may get some numbers of a stream only, and must remember each of them.
+
+    It does so where messages have destinations. A node that lost its store does not get again what it had
+    confirmed.
+    """
+    return log["destinations"].null_count < len(log) or loses_store(plan)
 
 
 def _overfull(hosted: HostedNode, bounds: Mapping[str, int]) -> list[str]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from precede.core.errors import BadInput
-from precede.core.identity import NodeId
+from precede.core.identity import Count, Incarnation, NodeId
 from precede.core.instants import Duration, Instant
 from precede.experiments.own_modules import allow_own_modules
 from precede.experiments.run import Prepared, Run
@@ -48,6 +48,7 @@ DRAWERS: Final[dict[str, str]] = {
     "vcube": "precede.experiments.swarm.draw.vcube:DRAWER",
     "drift": "precede.experiments.swarm.draw.flood:DRAWER",
     "drift+founding": "precede.experiments.swarm.draw.founding:DRAWER",
+    "drift+meeting": "precede.experiments.swarm.draw.meeting:DRAWER",
     "tof": "precede.experiments.swarm.draw.flood:DRAWER",
     "prs": "precede.experiments.swarm.draw.multicast:DRAWER",
     "rst": "precede.experiments.swarm.draw.multicast:DRAWER",
@@ -57,10 +58,11 @@ DRAWERS: Final[dict[str, str]] = {
     "prs_mobile": "precede.experiments.swarm.draw.proxies:PRS_MOBILE",
 }
 ORDERINGS: Final = ("unordered", "fifo", "vector_clock", "causal_barrier", "delta_causal", "hash_dag")
+MULTICASTS: Final = ("prs", "rst", "ses")
 SORTING_RULES: Final = ("timestamp", "lamport", "sds")
 """The rules that sort a list on a screen. They promise no order and refuse destinations."""
 FURTHER_FROM: Final = 1_000_000
-"""From this seed on, the modules `further` and `rare` add situations to what a drawer has drawn.
+"""From this seed on, the modules `further`, `rare` and `lives` add situations to what a drawer has drawn.
 
 Worlds of lower seeds stay as they were, so that their event logs can be compared with those of older versions.
 """
@@ -69,12 +71,19 @@ _ROUTED: Final = "precede.experiments.swarm.draw.routing:DRAWER"
 
 
 class Plan(Struct, frozen=True):
-    """One world of the swarm. Faults end at `heal_at`; it is judged `settle` later. `dead` never restart."""
+    """One world of the swarm. Faults end at `heal_at`; it is judged `settle` later. `dead` never restart.
+
+    Ids and incarnations are counted from `ids_from` and `incarnations_from` inside of nodes, which begin after
+    `numbers_from` messages of each source (`large_numbers`).
+    """
 
     run: Run
     heal_at: Instant
     settle: Duration
     dead: tuple[NodeId, ...] = ()
+    ids_from: NodeId = 0
+    incarnations_from: Incarnation = 0
+    numbers_from: Count = 0
 
     @property
     def end(self) -> Instant:
@@ -136,7 +145,7 @@ def draw_plan(protocol: str, seed: int, drawer: Drawer | None = None, further: b
     drawer = drawer or find_drawer(protocol)
     plan = drawer.draw(protocol, seed, Generators(seed).python("swarm", protocol))
     if further and seed >= FURTHER_FROM:
-        for name in ("further", "rare"):
+        for name in ("further", "rare", "lives"):
             add = import_module(f"precede.experiments.swarm.draw.{name}").add
             plan = add(plan, Generators(seed).python("swarm", name, protocol))
     if protocol in DRAWERS or "+" in protocol:

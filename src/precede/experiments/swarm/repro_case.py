@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from precede.core.instants import SECOND
+from precede.experiments.swarm.events import events_of
 from precede.experiments.swarm.repro import KEEPS_ORDER, Repro
-from precede.experiments.swarm.swarm import events_of
 
 TESTS: Final[dict[str, list[str]]] = {
     "python": [

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import gc
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
-from precede.eventlog.python_values import python_values
-from precede.eventlog.schema import KINDS
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Prepared, prepare
-from precede.experiments.swarm.draw.rare import is_live
 from precede.experiments.swarm.ends import unsettled
+from precede.experiments.swarm.events import Message, Process, events_of, message_of
+from precede.experiments.swarm.large_numbers import builder
 from precede.experiments.swarm.plan import Drawer, Plan, draw_plan, find_drawer
+from precede.experiments.swarm.promises import is_live, keeps_clocks, may_still_wait
 from precede.experiments.swarm.verifying import verify_world
 from precede.protocols.registry import Entry
 from precede.sim.hosted_node import HostedNode
@@ -30,12 +29,6 @@ from precede.witness.verdict import read_order
 
 _INTEGRITY: Final = ("ghost", "before_broadcast", "not_addressed")
 _SHOWN: Final = 5
-_UNUSED: Final = ["run_id", "medium", "packet_bytes", "wire_bytes", "control_bytes", "control_entries"]
-
-Process: TypeAlias = tuple[str, int]
-"""A node's name and incarnation."""
-Message: TypeAlias = tuple[str, int, int]
-"""Source, incarnation and number of a message."""
 
 
 class WorldResult(Struct, frozen=True):
@@ -111,7 +104,7 @@ def run_plan(
     name, seed = plan.run.protocol, plan.run.seed
     sink = log if log is not None else TableSink()
     try:
-        prepared = prepare(plan.run, sink, entry)
+        prepared = prepare(plan.run, sink, entry, build_node=builder(plan))
         prepared.world.schedule(plan.heal_at, prepared.world.heal, plan.dead)
         prepared.world.run(plan.end)
         prepared.recorder.flush()
@@ -124,14 +117,18 @@ def judge(plan: Plan, drawer: Drawer, prepared: Prepared, log: pa.Table) -> Worl
     """Judge safety from the event log, liveness and leaks from the log and the sizes of the nodes' buffers."""
     findings: dict[str, list[str]] = {"violations": [], "duplicates": [], "undelivered": [], "leaks": []}
     counts = dict.fromkeys(findings, 0)
-    counts["violations"], counts["duplicates"], story, deliveries = _safety(log, prepared.entry.order)
-    findings["undelivered"] += (drawer.missing or everything_missing)(plan, prepared, log)
-    if is_live(plan):
+    order = prepared.entry.order if keeps_clocks(plan) else "none"
+    counts["violations"], counts["duplicates"], story, deliveries = _safety(log, order)
+    live = is_live(plan)
+    if live:
+        findings["undelivered"] += (drawer.missing or everything_missing)(plan, prepared, log)
+    if live and not may_still_wait(plan):
         findings["leaks"] += leaking(prepared)
     if drawer.checks is not None:
-        for name, lines in drawer.checks(plan, prepared, log).items():
-            findings[name] += lines
-    if is_live(plan):
+        for name, found in drawer.checks(plan, prepared, log).items():
+            if live or name in ("violations", "duplicates"):
+                findings[name] += found
+    if live:
         for name, lines in unsettled(plan, prepared, log).items():
             findings[name] += lines
     for name, lines in findings.items():
@@ -199,19 +196,6 @@ def leaking(prepared: Prepared) -> list[str]:
         for name in hosted.node.drains()
         if hosted.node.sizes().get(name, 0)
     ]
-
-
-def events_of(log: pa.Table, *kinds: str) -> list[dict[str, Any]]:
-    """Return the rows of some kinds as dictionaries, in the order of the log. For small logs."""
-    assert all(kind in KINDS for kind in kinds)
-    chosen = pc.is_in(log["kind"].cast(pa.string()), pa.array(kinds))
-    rows = log.drop_columns(_UNUSED).filter(chosen)
-    columns = [python_values(column) for column in rows.columns]
-    return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def message_of(row: Mapping[str, Any]) -> Message:
-    return row["message_source"], row["message_incarnation"], row["message_number"]
 
 
 def _lines(findings: dict[str, list[str]]) -> list[str]:

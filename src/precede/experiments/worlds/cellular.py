@@ -21,8 +21,9 @@ from precede.experiments.worlds.kinds import (
     WorldTable,
     read_stays,
 )
-from precede.sim.networks.cellular import Cellular, Journey, Move, WireCut
+from precede.sim.networks.cellular import Cellular
 from precede.sim.networks.contention import LEAST_WINDOW, ContentionRadio
+from precede.sim.networks.journeys import Journey, Move, WireCut
 from precede.sim.networks.lossy_radio import LossyRadio
 from precede.sim.networks.radio import Radio
 from precede.sim.randomness import Distribution, Generators

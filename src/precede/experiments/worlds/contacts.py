@@ -28,6 +28,7 @@ from precede.experiments.worlds.kinds import (
 from precede.experiments.worlds.radios import RadioName, with_radio
 from precede.sim.networks.contacts import Contact, ContactNetwork
 from precede.sim.networks.interference import InterferingContacts
+from precede.sim.networks.lossy_contacts import LossyContacts
 from precede.sim.randomness import Distribution
 from precede.traces.contacts import ContactList, read_contacts
 
@@ -159,6 +160,9 @@ class ContactsTable(WorldTable, frozen=True, kw_only=True):
     summaries: Annotated[
         Literal["free", "timed"], key("summaries take no time, or size / bandwidth and wait their turn")
     ] = "free"
+    loss: Annotated[
+        float, key('probability that a packet is lost; not with share = "air"', least=0.0, most=1.0)
+    ] = 0.0
 
     def unused(self) -> Mapping[str, str]:
         """Return the keys that have no effect beside the other keys' values, each with the reason."""
@@ -184,7 +188,19 @@ def _build(world: ContactsTable, table: Table, seed: int) -> BuiltWorld:
     if setup:
         contacts = [(a, b, min(start + setup, end), end) for a, b, start, end in contacts]
     network: ContactNetwork
-    if air["share"] == "air":
+    if world.loss and air["share"] == "air":
+        raise table.wrong("loss", 'air that neighbours share (share = "air") loses nothing')
+    if world.loss:
+        network = LossyContacts(
+            contacts,
+            air["bandwidth"],
+            air["overhead"],
+            air["share"],
+            world.summaries,
+            world.jitter,
+            world.loss,
+        )
+    elif air["share"] == "air":
         network = InterferingContacts(
             contacts, air["bandwidth"], air["overhead"], world.summaries, world.jitter
         )

@@ -7,9 +7,7 @@ arrives at its station; a station's frame reaches a host only if the host is sti
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
-
-from msgspec import Struct
+from typing import Final, final
 
 from precede.core.effects import RADIO, Key, Send
 from precede.core.identity import NodeId
@@ -87,11 +85,13 @@ class LossyRadio(Radio):
         return path
 
 
-class _Path(Struct, eq=False):
+@final
+class _Path:
     """One direction between two nodes, with its own draws."""
 
-    sender: NodeId
-    to: NodeId
-    delay: Callable[[], int]
-    chance: Callable[[], int]
-    last: Instant = 0
+    def __init__(self, sender: NodeId, to: NodeId, delay: Callable[[], int], chance: Callable[[], int]) -> None:
+        self.sender = sender
+        self.to = to
+        self.delay = delay
+        self.chance = chance
+        self.last: Instant = 0

@@ -14,8 +14,8 @@ import pyarrow as pa
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, SECOND, Instant
 from precede.experiments.run import Prepared, Run
+from precede.experiments.swarm.events import events_of, message_of
 from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
-from precede.experiments.swarm.swarm import events_of, message_of
 from precede.protocols.was2021.host import WasHost
 from precede.protocols.was2021.station import WasStation
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from precede.core.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant, parse_duration
 from precede.experiments.run import Prepared, Run
-from precede.experiments.swarm.draw.rare import is_live
 from precede.experiments.swarm.due import carried_missing
+from precede.experiments.swarm.events import count_events
 from precede.experiments.swarm.plan import WRONG_CLOCKS, Drawer, Plan, draw_stall, seconds_text
 
 _LONGEST_LIFE: Final = 10 * MINUTE
@@ -123,19 +123,20 @@ def _draw_options(random: Random, expires: bool) -> dict[str, Any]:
 
 def missing(plan: Plan, prepared: Prepared, log: pa.Table, repair: Duration = 0) -> Sequence[str]:
     """List undelivered messages with a carrier at healing and time left for the transfers and `repair`."""
-    if not is_live(plan):
-        return []
     return carried_missing(plan, prepared, log, spreading(plan, log) + repair)
 
 
 def spreading(plan: Plan, log: pa.Table) -> Duration:
-    """Return an upper bound of the time in which all messages reach all nodes, sent one by one by each."""
+    """Return an upper bound of the time in which all messages reach all nodes, sent one by one by each.
+
+    Where packets were lost, the next summary shows it: it comes after `refresh`, by the clock of its node.
+    """
     world = plan.run.world
-    messages = log["kind"].to_pylist().count("broadcast")
+    messages = count_events(log, "broadcast")
     bandwidth = float(world.get("bandwidth", "inf"))
     each = parse_duration(world.get("overhead", "0s")) + round(_MESSAGE_AT_MOST * SECOND / bandwidth)
     longest: Duration = messages * world["nodes"] * each + 10 * MILLISECOND
-    return longest
+    return longest + (2 * parse_duration(plan.run.options["refresh"]) if world.get("loss") else 0)
 
 
 DRAWER: Final = Drawer(draw, missing)

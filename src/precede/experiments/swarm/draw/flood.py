@@ -19,6 +19,7 @@ import pyarrow as pa
 from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Instant
 from precede.experiments.run import Prepared, Run
+from precede.experiments.swarm.events import Message, Process, events_of, message_of
 from precede.experiments.swarm.plan import (
     WRONG_CLOCKS,
     Drawer,
@@ -28,7 +29,7 @@ from precede.experiments.swarm.plan import (
     partition_of,
     seconds_text,
 )
-from precede.experiments.swarm.swarm import Message, Process, events_of, message_of, up_at_end
+from precede.experiments.swarm.swarm import up_at_end
 from precede.experiments.swarm.verifying import verify_world
 from precede.sim.networks.motion import connected, scattered_connected
 from precede.sim.randomness import Generators

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from precede.core.instants import SECOND, Instant
 from precede.experiments.run import Prepared, Run
+from precede.experiments.swarm.events import Process, events_of
 from precede.experiments.swarm.plan import Drawer, Plan, draw_script, seconds_text
-from precede.experiments.swarm.swarm import Process, events_of, up_at_end
+from precede.experiments.swarm.swarm import up_at_end
 from precede.experiments.swarm.verifying import verify_world
 
 _SETTLE: Final = 120 * SECOND

@@ -16,10 +16,10 @@ from precede.experiments.run import Prepared, Run
 from precede.experiments.swarm.draw import contacts as draw_contacts
 from precede.experiments.swarm.draw import flood as draw_flood
 from precede.experiments.swarm.draw import point_to_point as draw_point_to_point
-from precede.experiments.swarm.draw.rare import is_live
-from precede.experiments.swarm.due import carried_missing
+from precede.experiments.swarm.due import carried_missing, offered_missing
 from precede.experiments.swarm.plan import Drawer, Plan, partition_of, seconds_text
-from precede.experiments.swarm.swarm import Message, events_of, everything_missing, message_of
+from precede.experiments.swarm.promises import loses_store
+from precede.experiments.swarm.swarm import everything_missing
 from precede.experiments.swarm.verifying import verify_world
 from precede.sim.randomness import Generators
 
@@ -123,14 +123,11 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
     """List messages that are due and not delivered; with lifetimes, those that live long enough to arrive."""
     if plan.run.world["kind"] == "contacts":
         return draw_contacts.missing(plan, prepared, log)
-    if plan.run.protocol == "delta_causal":
-        return carried_missing(plan, prepared, log, _REPAIR, _broadcast(log)) if is_live(plan) else []
+    if loses_store(plan) and plan.run.world["kind"] == "flood":
+        return carried_missing(plan, prepared, log, _REPAIR, volatile=True)  # gossip saves own messages only
+    if loses_store(plan) or plan.run.protocol == "delta_causal":
+        return offered_missing(plan, prepared, log, _REPAIR)
     return everything_missing(plan, prepared, log)
-
-
-def _broadcast(log: pa.Table) -> dict[Message, None]:
-    """Return every message: all nodes keep their state, so that whoever broadcast one gives it to all."""
-    return {message_of(row): None for row in events_of(log, "broadcast")}
 
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequence[str]]:

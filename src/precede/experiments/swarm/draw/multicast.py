@@ -3,10 +3,15 @@
 from random import Random
 from typing import Any, Final
 
+import pyarrow as pa
 from msgspec.structs import replace
 
+from precede.experiments.run import Prepared
 from precede.experiments.swarm.draw import point_to_point as draw_point_to_point
+from precede.experiments.swarm.due import offered_missing
 from precede.experiments.swarm.plan import Drawer, Plan
+from precede.experiments.swarm.promises import loses_messages
+from precede.experiments.swarm.swarm import everything_missing
 
 _FORMS: Final[tuple[dict[str, Any], ...]] = (
     {},
@@ -32,4 +37,11 @@ def draw(protocol: str, seed: int, random: Random) -> Plan:
     return replace(plan, run=run)
 
 
-DRAWER: Final = Drawer(draw)
+def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
+    """List messages that are due and not delivered. Others may depend on what a source took with it."""
+    if loses_messages(plan):
+        return offered_missing(plan, prepared, log, plan.settle)
+    return everything_missing(plan, prepared, log)
+
+
+DRAWER: Final = Drawer(draw, missing)

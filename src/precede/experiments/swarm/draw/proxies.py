@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from precede.core.instants import SECOND, Instant
+from precede.core.instants import SECOND, Instant, parse_duration
 from precede.experiments.run import Prepared, Run
 from precede.experiments.swarm.draw.cellular import draw_world
+from precede.experiments.swarm.events import events_of
 from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
-from precede.experiments.swarm.swarm import events_of
 from precede.protocols.cells.proxy_host import ProxyHost
 from precede.protocols.cells.proxy_station import ProxyStation
 
@@ -89,12 +89,29 @@ def missing_of_ck(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
             sent[message] = row["at_us"]
         else:
             delivered.setdefault(row["node"], {})[message] = None
+    known = {host: _known_by_all(plan, since) for host, since in admitted.items()}
     return [
         f"{host} never delivered {message[0]}:{message[1]}"
-        for host, since in admitted.items()
+        for host, since in known.items()
         for message, at in sent.items()
-        if at > since + _JOIN_KNOWN_AFTER and message not in delivered.get(host, {})
+        if at > since and message not in delivered.get(host, {})
     ]
+
+
+def _known_by_all(plan: Plan, since: Instant) -> Instant:
+    """Return when every station knows of a host that joined; it waits for cut wires and stalled stations."""
+    pauses = [
+        (parse_duration(cut["start"]), parse_duration(cut["end"]))
+        for cut in plan.run.world.get("wire_cuts", ())
+    ]
+    for stall in plan.run.faults.get("stalls", ()):
+        start = parse_duration(stall["at"])
+        pauses.append((start, start + parse_duration(stall["duration"])))
+    known = since + _JOIN_KNOWN_AFTER
+    for start, end in sorted(pauses):
+        if start < known and end > since:
+            known = max(known, end + _JOIN_KNOWN_AFTER)
+    return known
 
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequence[str]]:

@@ -1,7 +1,7 @@
 """Rare situations, added to a drawn world: one-way links, stalled stations, cut wires, wrong clocks and more.
 
 Each situation applies to some kinds of world or to some protocols and is drawn by itself. Some break a promise
-on which liveness rests, as clocks that differ by more than the promised skew; `is_live` tells those worlds.
+on which liveness rests, as clocks that differ by more than the promised skew (`promises`).
 """
 
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from precede.core.instants import MILLISECOND, SECOND, Instant
 from precede.experiments.swarm.plan import WRONG_CLOCKS, Plan, seconds_text
+from precede.experiments.swarm.promises import SMALL_SKEW
 
-_SMALL_SKEW: Final = "1s"
 _REFRESH: Final = ("1s", "7s")
 _LONGEST_STALL: Final = 300 * MILLISECOND
 
@@ -43,15 +43,6 @@ def add(plan: Plan, random: Random) -> Plan:
         run, world=draft.world, workload=draft.workload, faults=draft.faults, options=draft.options
     )
     return replace(plan, run=changed)
-
-
-def is_live(plan: Plan) -> bool:
-    """Tell whether the clocks of a world keep the promise on which deadlines rest.
-
-    If not, messages may be lost, and buffers drain at deadlines that come hours after the end of the world.
-    """
-    faults, options = plan.run.faults, plan.run.options
-    return not ("skew" in options and (faults.get("jumps") or options["skew"] == _SMALL_SKEW))
 
 
 def _one_way(draft: _Draft, random: Random) -> None:
@@ -92,7 +83,7 @@ def _clocks_beyond_promise(draft: _Draft, random: Random) -> None:
     """Let clocks differ by up to a minute, where a second is promised."""
     if draft.protocol == "delta_causal":
         draft.faults |= WRONG_CLOCKS
-        draft.options["skew"] = _SMALL_SKEW
+        draft.options["skew"] = SMALL_SKEW
 
 
 def _jump(draft: _Draft, random: Random) -> None:
@@ -111,6 +102,13 @@ def _jump(draft: _Draft, random: Random) -> None:
 
 def _refresh(draft: _Draft, random: Random) -> None:
     if draft.world["kind"] == "contacts" and "dissemination" not in draft.options:
+        draft.options["refresh"] = random.choice(_REFRESH)
+
+
+def _lossy_contacts(draft: _Draft, random: Random) -> None:
+    """Let links lose packets while they are up. Then summaries must be repeated."""
+    if draft.world["kind"] == "contacts" and draft.options.get("dissemination", "gossip") == "gossip":
+        draft.world["loss"] = random.choice((0.05, 0.3, 0.6))
         draft.options["refresh"] = random.choice(_REFRESH)
 
 
@@ -146,4 +144,5 @@ _SITUATIONS: Final[tuple[tuple[float, Callable[[_Draft, Random], None]], ...]] =
     (0.2, _lazy_expiry),
     (0.2, _unpruned),
     (0.2, _vcube_anywhere),
+    (0.2, _lossy_contacts),
 )

@@ -18,8 +18,8 @@ from precede.core.instants import Instant
 from precede.experiments.run import Prepared
 from precede.experiments.swarm.draw import contacts as draw_contacts
 from precede.experiments.swarm.due import carried_missing
+from precede.experiments.swarm.events import Message, Process, events_of, message_of
 from precede.experiments.swarm.plan import SORTING_RULES, Drawer, Plan
-from precede.experiments.swarm.swarm import Message, Process, events_of, message_of
 from precede.protocols import registry
 from precede.protocols.layered.node import LayeredNode
 from precede.protocols.routing.router import Router

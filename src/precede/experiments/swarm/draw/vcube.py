@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, SECOND, Duration, Instant, parse_duration
 from precede.experiments.run import Prepared, Run
+from precede.experiments.swarm.events import events_of
 from precede.experiments.swarm.plan import Drawer, Plan, draw_script, seconds_text
-from precede.experiments.swarm.swarm import events_of
 from precede.protocols.vcube2018.diagnosis import DiagnosedVCubeNode
 from precede.sim.randomness import Generators
 

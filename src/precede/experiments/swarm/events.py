@@ -1,0 +1,49 @@
+"""Rows of a world's event log as Python values, from which the swarm judges it."""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from precede.eventlog.python_values import python_values
+from precede.eventlog.schema import KINDS
+
+Process: TypeAlias = tuple[str, int]
+"""A node's name and incarnation."""
+Message: TypeAlias = tuple[str, int, int]
+"""Source, incarnation and number of a message."""
+
+_COLUMNS: Final = (
+    "node",
+    "incarnation",
+    "at_us",
+    "clock_us",
+    "kind",
+    "message_source",
+    "message_incarnation",
+    "message_number",
+    "destinations",
+    "deadline_us",
+    "peer",
+    "reason",
+)
+"""The columns of a log that are read to judge a world."""
+
+
+def events_of(log: pa.Table, *kinds: str) -> list[dict[str, Any]]:
+    """Return the rows of some kinds as dictionaries, in the order of the log. For small logs."""
+    assert all(kind in KINDS for kind in kinds)
+    chosen = pc.is_in(log["kind"].cast(pa.string()), pa.array(kinds))
+    columns = [python_values(column) for column in log.select(_COLUMNS).filter(chosen).columns]
+    return [dict(zip(_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def count_events(log: pa.Table, kind: str) -> int:
+    """Count the rows of a kind."""
+    assert kind in KINDS
+    return int(pc.sum(pc.equal(log["kind"].cast(pa.string()), kind)).as_py() or 0)
+
+
+def message_of(row: Mapping[str, Any]) -> Message:
+    return row["message_source"], row["message_incarnation"], row["message_number"]

@@ -1,0 +1,62 @@
+"""Which promises a drawn world keeps: what may be required of it at its end follows from these."""
+
+from typing import Final
+
+from precede.core.instants import parse_duration
+from precede.experiments.swarm.plan import MULTICASTS, ORDERINGS, Plan
+
+SMALL_SKEW: Final = "1s"
+"""The promised difference of clocks in worlds whose clocks differ by more."""
+
+
+def keeps_clocks(plan: Plan) -> bool:
+    """Tell whether clocks differ by no more than the protocol was promised.
+
+    If they do, a node may take a message for expired everywhere that another one still delivers: Δ-causal order
+    does not hold, messages may be lost, and buffers drain at deadlines that come hours after the world's end.
+    """
+    faults, options = plan.run.faults, plan.run.options
+    return "skew" not in options or not (faults.get("jumps") or options["skew"] == SMALL_SKEW)
+
+
+def is_live(plan: Plan) -> bool:
+    """Tell whether a world keeps the promises on which liveness rests; if not, it is asked for safety only.
+
+    The papers promise nothing when a station crashes, or when VCube takes a running node for a crashed one.
+    """
+    faults = plan.run.faults
+    if plan.run.options.get("diagnosis") and faults.get("stalls"):
+        return False
+    crashes = faults.get("crashes", ())
+    return keeps_clocks(plan) and not any(str(crash["node"]).startswith("s") for crash in crashes)
+
+
+def loses_store(plan: Plan) -> bool:
+    """Tell whether a node loses its store, and with it messages that nobody else has."""
+    return any(crash.get("keep") is False for crash in plan.run.faults.get("crashes", ()))
+
+
+def leaves_unheard(plan: Plan) -> bool:
+    """Tell whether a multicast node leaves and is down before everything has healed.
+
+    Then others may never learn that it left, and send to it for ever.
+    """
+    world = plan.run.world
+    leaves = any("leave" in stay for stay in world.get("stays", ()))
+    return plan.run.protocol in MULTICASTS and leaves and parse_duration(world["linger"]) <= plan.heal_at
+
+
+def loses_messages(plan: Plan) -> bool:
+    """Tell whether messages may be lost for good: a store is lost, or a node leaves before they were sent."""
+    return loses_store(plan) or leaves_unheard(plan)
+
+
+def may_still_wait(plan: Plan) -> bool:
+    """Tell whether a message may wait for a lost one at the end: for ever, or until that would have expired.
+
+    Worlds of contacts go on until all lifetimes are over. DRIFT and WAS have ways to give lost messages up.
+    """
+    protocol = plan.run.protocol
+    if protocol == "delta_causal" and plan.run.world["kind"] == "contacts":
+        return False
+    return protocol in (*ORDERINGS, *MULTICASTS) and loses_messages(plan)
