@@ -21,6 +21,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MINUTE, Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
+from precede.core.peaks import Sizes
 from precede.protocols.guidec2021.options import DeltaCausalOptions
 from precede.protocols.guidec2021.past import Barrier, Past, Top, barrier_of
 from precede.protocols.guidec2021.waiting import Pending, WaitingMessages
@@ -61,6 +62,7 @@ class DeltaCausal(Ordering):
         self._waiting = WaitingMessages()
         self._timer_at: Instant = NEVER
         self._sweep_at: Instant = 0
+        self._sizes = Sizes("causal_barrier", "co_delivered", "pending")
 
     # -- inputs ------------------------------------------------------------------------------------------
 
@@ -125,6 +127,7 @@ class DeltaCausal(Ordering):
         """Deliver each message, or let it wait, or discard it. The common cases are written out for speed."""
         past, waited_for = self._past, self._waiting.by_predecessor
         tops = past.tops
+        further_covered: list[Top] = []
         for parsed in contents:
             number, deadline = parsed.number, parsed.deadline
             last = tops.get(parsed.stream)
@@ -136,7 +139,9 @@ class DeltaCausal(Ordering):
                 continue
             covered: Top | None = None
             barrier = barrier_of(parsed)
-            simple = len(barrier) <= 1 and past.prune and not past.outliving
+            simple = past.prune and not past.outliving
+            if further_covered:
+                further_covered.clear()
             for position, entry in enumerate(barrier):
                 top = tops.get(entry.stream)
                 if (top is None or top.number < entry.number) and entry.deadline > now:
@@ -146,13 +151,21 @@ class DeltaCausal(Ordering):
                 if entry.deadline > deadline:
                     simple = False
                 elif top is not None and top.number <= entry.number and top.deadline <= deadline:
-                    covered = top
+                    if covered is None:
+                        covered = top
+                    else:
+                        further_covered.append(top)
             else:
                 settled = self._settled(parsed.name, last) if waited_for else None
-                if simple and last is not None and last.deadline <= deadline:
+                if simple and (last is None or last.deadline <= deadline):
                     if covered is not None:
                         past.cover(covered)
-                    past.advance(last, parsed.name)
+                        for top in further_covered:
+                            past.cover(top)
+                    if last is None:
+                        past.begin(parsed.name)
+                    else:
+                        past.advance(last, parsed.name)
                 else:
                     past.deliver(parsed.name, barrier)
                 if self._durable:
@@ -296,11 +309,11 @@ class DeltaCausal(Ordering):
         return Waiting(id, predecessors, pending.since, None if until == NEVER else until)
 
     def sizes(self) -> Mapping[str, int]:
-        return {
-            "causal_barrier": self._past.barrier_size(),
-            "co_delivered": len(self._past.tops),
-            "pending": len(self._waiting.by_id),
-        }
+        return self.counted_sizes().mapping()
+
+    def counted_sizes(self) -> Sizes:
+        past = self._past
+        return self._sizes.set(past.barrier_size(), len(past.tops), len(self._waiting.by_id))
 
 
 ENTRY: Final = Entry(

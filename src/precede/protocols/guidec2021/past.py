@@ -85,12 +85,16 @@ class Past:
                     self.outliving.pop((entry.stream, entry.number), None)
         top = tops.get(name.stream)
         if top is None:
-            tops[name.stream] = Top(name, deadline)
-            self.named += 1
+            self.begin(name)
             return
         if top.deadline > deadline and top.in_barrier:
             self.outliving[name.stream, top.number] = top.name.entry
         self.advance(top, name)
+
+    def begin(self, name: MessageName) -> None:
+        """Record the first delivery of a stream, and put the message into the barrier."""
+        self.tops[name.stream] = Top(name, name.deadline)
+        self.named += 1
 
     def advance(self, top: Top, name: MessageName) -> None:
         """Record that a later message of a stream is delivered, and put it into the barrier."""
