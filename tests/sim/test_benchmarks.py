@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import gate
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -30,3 +32,13 @@ def test_a_benchmark_prints_its_ratios(arguments: list[str]) -> None:
     result = json.loads(done.stdout.splitlines()[-1])
     assert all(value > 0 for name, value in result.items() if name.startswith("ratio"))
     assert any(name.startswith("ratio") for name in result)
+
+
+def test_the_gate_fails_on_three_percent_more_instructions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate.compare({"flood": 1_029}, {"flood": 1_000}) == 0
+    assert gate.compare({"flood": 1_031, "switched": 1}, {"flood": 1_000, "switched": 1}) == 1
+    assert "too many" in capsys.readouterr().out
+
+
+def test_figures_of_another_interpreter_are_not_compared() -> None:
+    assert "CPython 2.7" in gate.not_comparable("compiled CPython 2.7")

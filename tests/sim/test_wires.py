@@ -9,7 +9,7 @@ import pytest
 from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, prepare
-from precede.experiments.swarm.swarm import events_of
+from precede.experiments.swarm.events import events_of
 
 WORLD: dict[str, Any] = {
     "kind": "cellular",

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from precede.core.frequent_effects import RADIO, WIRED, Arrive, Deliver, Key, Medium, Send
+from precede.core.frequent_effects import RADIO, WIRED, Arrive, Deliver, Discard, Key, Medium, Send
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message
@@ -55,13 +55,6 @@ class CancelSend(Struct, frozen=True, gc=False):
     """Take back a keyed send that is still queued. Nothing happens if it has left. No `sent` follows."""
 
     key: Key
-
-
-class Discard(Struct, frozen=True, gc=False):
-    """Record that the node gives up a message. `reason` is a word such as `evicted`, `late` or `cut`."""
-
-    message: Message
-    reason: str
 
 
 class Observe(Struct, frozen=True, gc=False):

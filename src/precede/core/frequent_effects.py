@@ -1,4 +1,4 @@
-"""The three most frequent effects: `Arrive`, `Send` and `Deliver`.
+"""The most frequent effects: `Arrive`, `Send`, `Deliver` and `Discard`.
 
 They are plain classes, not msgspec structs like the other effects, because of speed. This module is compiled,
 and compiled code reads a field of a compiled class with one or two machine instructions. A field of a struct
@@ -100,6 +100,26 @@ class Deliver(Value):
         id = message.id
         self.message: Final = message
         self.content: Final = content
+        self.source: Final = id.source
+        self.number: Final = id.number
+        self.incarnation: Final = id.incarnation
+
+
+@final
+@mypyc_attr(acyclic=True)
+class Discard(Value):
+    """Record that the node gives up a message. `reason` is a word such as `evicted`, `late` or `cut`.
+
+    Also holds the parts of the message's id, for the log.
+    """
+
+    __slots__ = ("incarnation", "message", "number", "reason", "source")
+    __match_args__ = ("message", "reason")
+
+    def __init__(self, message: Message, reason: str) -> None:
+        id = message.id
+        self.message: Final = message
+        self.reason: Final = reason
         self.source: Final = id.source
         self.number: Final = id.number
         self.incarnation: Final = id.incarnation

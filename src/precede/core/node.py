@@ -7,7 +7,6 @@ generator.
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
@@ -19,6 +18,7 @@ from precede.core.effects import NOTHING, Effects, Key, Medium
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
+from precede.core.peaks import Peaks
 
 Saved: TypeAlias = Mapping[Key, Any]
 """The values that a node has persisted, as plain data: tuples come back as lists."""
@@ -31,8 +31,12 @@ __all__ = ["AfterCopy", "Context", "Node", "Saved", "Waiting", "restore", "round
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that does nothing
-    """One participant of a protocol. Override the inputs that the protocol uses; the others do nothing."""
+class Node:
+    """One participant of a protocol. Override the inputs that the protocol uses; the others do nothing.
+
+    No abstract base class: compiled subclasses of one share its cache, and `isinstance` then mistakes one
+    protocol's nodes for another's.
+    """
 
     after_copy: AfterCopy = "nothing"
     """How a node goes on if its saved state may be a copy of one that another process uses.
@@ -132,8 +136,12 @@ class Node(ABC):  # noqa: B024 - every input has a sensible default: a node that
         return ()
 
     def sizes(self) -> Mapping[str, int]:
-        """Read-only: the sizes of registries and buffers, by name. Drivers read them after every input."""
+        """Read-only: the sizes of registries and buffers, by name."""
         return {}
+
+    def note_sizes(self, peaks: Peaks) -> None:
+        """Read-only: raise the peaks of the sizes. The simulator calls it after every input."""
+        peaks.note(self.sizes())
 
     draining: ClassVar[tuple[str, ...]] = ()
     """The names in `sizes()` that must be 0 once the network has healed and every message was delivered."""

@@ -7,12 +7,12 @@ from typing import final
 from librt.strings import BytesWriter, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64
 
-from precede.core.frequent_effects import Arrive, Deliver
+from precede.core.frequent_effects import Arrive, Deliver, Discard
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.eventlog.rows import Rows
-from precede.eventlog.schema import DELIVERED, RECEIVED
+from precede.eventlog.schema import DELIVERED, DISCARDED, RECEIVED
 
 
 @final
@@ -83,6 +83,11 @@ class MachineRows(Rows):
     def delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
         at: i64 = now
         self._row(at, at, deliver.number, process, deliver.source, deliver.incarnation, DELIVERED, 0)
+
+    def discarded(self, process: int, now: Instant, discard: Discard, small: int) -> None:
+        at: i64 = now
+        source, number = discard.source, discard.number
+        self._row(at, at, number, process, source, discard.incarnation, DISCARDED, small)
 
     def received_and_delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
         at: i64 = now

@@ -172,15 +172,17 @@ class Recorder:
 
     def _count_steps(self, node: Integers) -> Integers:
         """Computes the `step` column: each row's number among its node's rows, counted over all blocks."""
-        small = node.astype(np.uint16) if len(self._names) < 65536 else node
-        order = np.argsort(small, kind="stable")
-        ordered = node[order]
+        begin = np.flatnonzero(np.r_[True, node[1:] != node[:-1]])  # of each run of rows of one node
+        length = np.diff(np.r_[begin, len(node)])
+        order = np.argsort(node[begin], kind="stable")
+        ordered, lengths = node[begin][order], length[order]
+        before = np.cumsum(lengths) - lengths
         first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        counts = np.diff(np.r_[first, len(ordered)])
-        steps = np.empty(len(node), np.int64)
-        steps[order] = np.arange(len(node)) + np.repeat(self._steps[ordered[first]] - first, counts)
-        self._steps[ordered[first]] += counts
-        return steps
+        of_node = np.repeat(before[first], np.diff(np.r_[first, len(ordered)]))
+        step = np.empty(len(begin), np.int64)
+        step[order] = self._steps[ordered] + before - of_node
+        self._steps[ordered[first]] += np.add.reduceat(lengths, first)
+        return np.arange(len(node)) + np.repeat(step - begin, length)
 
     def _message_columns(self, block: Block, about: Any) -> dict[str, pa.Array]:
         present, has_number = _bits(about), _bits(about & (block.small > 0))

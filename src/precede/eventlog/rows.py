@@ -11,11 +11,11 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from precede.core.frequent_effects import Arrive, Deliver
+from precede.core.frequent_effects import Arrive, Deliver, Discard
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
-from precede.eventlog.schema import DELIVERED, RECEIVED
+from precede.eventlog.schema import DELIVERED, DISCARDED, RECEIVED
 
 UNIT: Final = 32
 CONTINUED: Final = 255
@@ -44,7 +44,7 @@ class Rows:
     def received(self, process: int, now: Instant, arrive: Arrive) -> None:
         """Writes a `received` row for each message of an `Arrive`.
 
-        This and the next three methods are for nodes whose clock is the world's: `now` is both times.
+        This and the next four methods are for nodes whose clock is the world's: `now` is both times.
         """
         for message in arrive.messages:
             self.message(RECEIVED, 0, process, now, now, message.id)
@@ -53,6 +53,10 @@ class Rows:
         self._buffer += _MESSAGE.pack(
             now, process, deliver.source, deliver.number, deliver.incarnation, DELIVERED, 0, now
         )
+
+    def discarded(self, process: int, now: Instant, discard: Discard, small: int) -> None:
+        """Writes a `discarded` row; `small` is the code of its reason."""
+        self.message(DISCARDED, small, process, now, now, discard.message.id)
 
     def received_and_delivered(self, process: int, now: Instant, deliver: Deliver) -> None:
         """Writes both rows of a message that is delivered as soon as it is received."""

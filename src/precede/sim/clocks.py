@@ -1,19 +1,23 @@
 """The clock of a node: world time plus an offset, a drift in parts per million, and at most one jump."""
 
-from msgspec import Struct
+from typing import final
 
 from precede.core.instants import Duration, Instant
 
 _MILLION = 1_000_000
 
 
-class Clock(Struct, frozen=True, gc=False):
+@final
+class Clock:
     """A clock that never goes backwards. At `jumps_at` it is set forward by `jump`."""
 
-    offset: Duration = 0
-    drift_ppm: int = 0
-    jumps_at: Instant = 0
-    jump: Duration = 0
+    def __init__(
+        self, offset: Duration = 0, drift_ppm: int = 0, jumps_at: Instant = 0, jump: Duration = 0
+    ) -> None:
+        self.offset = offset
+        self.drift_ppm = drift_ppm
+        self.jumps_at = jumps_at
+        self.jump = jump
 
     def read(self, at: Instant) -> Instant:
         reading = at + self.offset + at * self.drift_ppm // _MILLION

@@ -19,7 +19,7 @@ from precede.core.effects import Arrive, Deliver, Discard, Effects, Send
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.eventlog.recorder import Recorder
-from precede.eventlog.schema import DISCARDED, SENT
+from precede.eventlog.schema import SENT
 from precede.sim.hosted_node import HostedNode
 from precede.sim.networks.network import Network
 from precede.sim.node_effects import NodeEffects
@@ -81,10 +81,10 @@ class FastPath(NodeEffects):
                     rows.received_then_delivered(process, now, listed[place + 1 : written])
                 else:
                     arrived = effect
-            elif type(effect) is Discard:
+            elif isinstance(effect, Discard):
                 if effect.reason != self._reason:
                     self._reason, self._reason_code = effect.reason, self.recorder.reason_code(effect.reason)
-                rows.message(DISCARDED, self._reason_code, process, now, now, effect.message.id)
+                rows.discarded(process, now, effect, self._reason_code)
             else:
                 self.apply(hosted.id, effect, now)
         if arrived is not None:

@@ -141,7 +141,7 @@ class NodeEffects(EffectHandler):
         clock = hosted.clock_at(self.now)
         effects = hosted.node.timer(key, clock)
         if self.gauged:
-            hosted.peaks.note(hosted.node.sizes())
+            hosted.node.note_sizes(hosted.peaks)
         self.carry_out(hosted.id, effects, clock)
 
     def _count_immediate_timer(self, hosted: HostedNode, key: Key) -> None:

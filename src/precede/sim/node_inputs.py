@@ -69,7 +69,7 @@ class NodeInputs(FastPath):
             self.rows.packet(PACKET_RECEIVED, code, hosted.process, self.now, clock, packet, sender, over)
         effects = hosted.node.receive(packet, sender, clock, over)
         if self.gauged:
-            hosted.peaks.note(hosted.node.sizes())
+            hosted.node.note_sizes(hosted.peaks)
         if effects:
             self.carry_out(to, effects, clock)
 
@@ -85,7 +85,7 @@ class NodeInputs(FastPath):
             clock = hosted.clock_at(self.now)
             effects = hosted.node.sent(key, clock, ok)
             if self.gauged:
-                hosted.peaks.note(hosted.node.sizes())
+                hosted.node.note_sizes(hosted.peaks)
             if effects:
                 self.carry_out(node, effects, clock)
 
@@ -99,7 +99,7 @@ class NodeInputs(FastPath):
             clock = hosted.clock_at(self.now)
             effects = hosted.node.link_up(peer, clock, over)
             if self.gauged:
-                hosted.peaks.note(hosted.node.sizes())
+                hosted.node.note_sizes(hosted.peaks)
             self.carry_out(node, effects, clock)
 
     def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
@@ -112,5 +112,5 @@ class NodeInputs(FastPath):
             clock = hosted.clock_at(self.now)
             effects = hosted.node.link_down(peer, clock, over)
             if self.gauged:
-                hosted.peaks.note(hosted.node.sizes())
+                hosted.node.note_sizes(hosted.peaks)
             self.carry_out(node, effects, clock)

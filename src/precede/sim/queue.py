@@ -4,7 +4,7 @@ An event is a packet that lands or a function to be called; its `when` is the in
 number. Events of one instant and phase keep the order in which they were scheduled, so one seed has one
 order. The bucket that is being emptied is `current`, from `place` on; new events are inserted into it. Of a
 long bucket only the beginning is emptied at a time. The buckets of the next second are in a ring, later ones
-in a dictionary. Calls for the current instant go to `soon`.
+in a dictionary. What happens at the current instant goes to `soon`.
 """
 
 from __future__ import annotations
@@ -67,11 +67,21 @@ class Call(Event):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class Soon:
+    """Something that happens at the current instant: faster than a function with its arguments."""
+
+    __slots__ = ()
+
+    def happen(self) -> None:
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class EventQueue:
     """Events by instant, then phase, then order of scheduling."""
 
     def __init__(self) -> None:
-        self.soon: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self.soon: deque[Soon | tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self.current: list[Event] = []
         self.place = 0
         self.ring: list[list[Event]] = [[] for _ in range(RING)]

@@ -27,7 +27,7 @@ from precede.sim.clocks import Clock
 from precede.sim.hosted_node import HostedNode
 from precede.sim.networks.network import Network
 from precede.sim.node_inputs import NodeInputs
-from precede.sim.queue import LAST_PHASE, PHASE_BITS, Call, Landing
+from precede.sim.queue import LAST_PHASE, PHASE_BITS, Call, Landing, Soon
 from precede.sim.randomness import Generators
 
 MakeNode: TypeAlias = Callable[[NodeId, int, Random], Node]
@@ -113,11 +113,15 @@ class World(NodeInputs):
         return True
 
     def _call_soon(self) -> None:
-        """Makes the calls that were requested for this instant, and those that they request."""
+        """Does what was requested for this instant, and what follows from it at this instant."""
         soon = self.queue.soon
         while soon:
-            function, arguments = soon.popleft()
-            function(*arguments)
+            next_one = soon.popleft()
+            if isinstance(next_one, Soon):
+                next_one.happen()
+            else:
+                function, arguments = next_one
+                function(*arguments)
             self.at_once += 1
             if self.rows.size() >= BLOCK_BYTES:
                 self.recorder.flush_if_full()
@@ -151,7 +155,7 @@ class World(NodeInputs):
         hosted.gone = True
         effects = hosted.node.leave(clock)
         if self.gauged:
-            hosted.peaks.note(hosted.node.sizes())
+            hosted.node.note_sizes(hosted.peaks)
         self.carry_out(node, effects, clock)
         if linger:
             self.schedule(self.now + linger, self._depart, hosted)
@@ -181,7 +185,7 @@ class World(NodeInputs):
             self.refusal = self.refusal or str(error)
             return
         if self.gauged:
-            hosted.peaks.note(hosted.node.sizes())
+            hosted.node.note_sizes(hosted.peaks)
         self.carry_out(node, effects, clock)
         if self.on_broadcast is not None:
             self.on_broadcast(node, payload, to, lifetime)
@@ -257,7 +261,7 @@ class World(NodeInputs):
         effects = hosted.node.start(clock, round_trip(hosted.store))
         if self.gauged:
             hosted.peaks = Peaks()
-            hosted.peaks.note(hosted.node.sizes())
+            hosted.node.note_sizes(hosted.peaks)
         self.carry_out(hosted.id, effects, clock)
         if hosted.up:
             self.network.node_up(hosted.id)

@@ -16,6 +16,7 @@ from precede.protocols import registry
 from precede.protocols.multicast.rule import LifePacket
 from precede.protocols.outbox import AckPacket
 from tests.protocols.multicast.multicast_world import make
+from tests.protocols.stores import persist
 
 RIVALS = (("prs", {}), ("rst", {}), ("ses", {}), ("prs", {"pruning": "optimal"}))
 DURABLE = {"rto": 200_000, "durable": True}
@@ -304,3 +305,35 @@ def test_a_saved_state_does_not_change_with_later_inputs(protocol: str, options:
     again: Any = make(protocol, 3, 4, **options)
     again.rule.load(msgspec.msgpack.decode(kept[-1][1]))
     assert msgspec.msgpack.encode(again.rule.save()) == kept[-1][1]
+
+
+@pytest.mark.parametrize(("protocol", "options"), RIVALS)
+def test_a_later_incarnation_restarts_though_nobody_has_acknowledged_its_announcement(
+    protocol: str, options: dict[str, Any]
+) -> None:
+    """The checkpoint names what is unacknowledged, without the announcement, which is no message."""
+    settings = {**DURABLE, **options, "checkpoint": 1}
+
+    def later() -> Node:
+        context = Context(1, (0, 1, 2), settings, Random(1), 1)
+        return registry.make(protocol, "node", context)
+
+    node, store = later(), dict[Any, Any]()
+    for effects in (node.start(0, {}), node.broadcast(b"said", 1, (0,))):
+        persist(store, effects)
+    again = later().start(2, round_trip(store))
+    said = [e.packet for e in again if isinstance(e, Send) and not isinstance(e.packet, LifePacket)]
+    assert [packet.message.payload for packet in said] == [b"said"]
+    assert {e.to for e in again if isinstance(e, Send) and isinstance(e.packet, LifePacket)} == {0, 2}
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_nothing_is_remembered_about_messages_to_earlier_incarnations(restarted: bool) -> None:
+    node, store = make("prs", 0, 3, **DURABLE), dict[Any, Any]()
+    for number in range(1, 4):
+        for effects in (node.broadcast(b"", number, (1,)), node.receive(LifePacket(number), 1, number, 0)):
+            persist(store, effects)
+    if restarted:
+        node = make("prs", 0, 3, **DURABLE)
+        node.start(9, round_trip(store))
+    assert node.sizes()["barrier_tuples"] == 0

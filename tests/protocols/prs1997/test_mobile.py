@@ -12,7 +12,7 @@ from precede.core.errors import Refused
 from precede.core.node import Context, Node
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out, prepare
-from precede.experiments.swarm.swarm import events_of
+from precede.experiments.swarm.events import events_of
 from precede.protocols import registry
 from precede.witness.verify import verify
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from precede.core.instants import parse_duration
-from precede.experiments.swarm.swarm import events_of
+from precede.experiments.swarm.events import events_of
 
 Message = tuple[int, int, int]
 Process = tuple[str, int]

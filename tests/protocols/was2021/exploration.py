@@ -11,6 +11,8 @@ the air, and the remaining bounds. Equal states are explored once.
 from __future__ import annotations
 
 import argparse
+import copyreg
+import io
 import pickle
 import time
 from collections.abc import Iterator
@@ -31,6 +33,25 @@ STATIONS = (0, 1, 2)
 HOST = 3
 TREE = {0: (1, 2), 1: (0,), 2: (0,)}
 LINKS = tuple((one, other) for one in STATIONS for other in TREE[one])
+
+
+class NodePickler(pickle.Pickler):
+    """Pickles the dictionary of a node, which pickle leaves out if a base class of the node is compiled."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if not isinstance(value, Node):
+            return NotImplemented
+        return copyreg.__newobj__, (type(value),), vars(value), None, None, set_attributes  # type: ignore[attr-defined]
+
+
+def set_attributes(node: Node, attributes: dict[str, Any]) -> None:
+    vars(node).update(attributes)
+
+
+def pickled(node: Node) -> bytes:
+    file = io.BytesIO()
+    NodePickler(file).dump(node)
+    return file.getvalue()
 
 
 class Explorer:
@@ -57,7 +78,7 @@ class Explorer:
         number = self.node_numbers.get(key)
         if number is None:
             number = self.node_numbers[key] = len(self.pickles)
-            self.pickles.append(pickle.dumps(node))
+            self.pickles.append(pickled(node))
         return number
 
     def node(self, number: int) -> Any:

@@ -6,7 +6,7 @@ import pytest
 
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, prepare
-from precede.experiments.swarm.swarm import events_of
+from precede.experiments.swarm.events import events_of
 from precede.witness.verify import verify
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from precede.core.effects import Effect
+from precede.core.effects import RADIO, CancelTimer, Effect
 from precede.core.instants import Instant
+from precede.core.node import Context
+from precede.protocols import registry
 from precede.protocols.was2021.new_station import NewStation
 from precede.protocols.was2021.packets import (
     ConnectAckPacket,
     FirstResponsePacket,
+    LeaveAckPacket,
     PrivatePacket,
     SecondResponsePacket,
 )
-from tests.protocols.was2021.theatre import Theatre
+from tests.protocols.was2021.theatre import Steady, Theatre
 
 PAIR = ((1, 2),)
 """s1 - s2."""
@@ -152,3 +157,16 @@ def test_a_denial_in_an_overtaken_connection_makes_no_second_owner() -> None:
     theatre.at(1500, theatre.say, 12, "a")
     theatre.run(5000)
     assert theatre.verdict(due=(10, 12)).clean()
+
+
+def test_only_the_acknowledgement_of_this_leave_ends_it() -> None:
+    """E12: a host that leaves repeats its request under a new connection number until that is acknowledged."""
+    host: Any = registry.make("was", "host", Context(5, (), {"stations": 2}, Steady(0)))
+    host.start(0, {})
+    host.link_up(0, 0, RADIO)
+    host.leave(1_000)
+    for packet in (LeaveAckPacket(4, host.ses), LeaveAckPacket(5, host.ses - 1)):
+        assert host.receive(packet, 0, 2_000, RADIO) == []
+        assert not host.left
+    assert host.receive(LeaveAckPacket(5, host.ses), 0, 3_000, RADIO) == [CancelTimer("connect")]
+    assert host.left

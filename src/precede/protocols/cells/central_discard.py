@@ -4,9 +4,7 @@ The initial station of a message is the one its sender was connected to. Once al
 the message there, it tells all stations to delete it.
 """
 
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, final
 
 from precede.core.effects import Effect, SetTimer
 from precede.core.identity import NodeId
@@ -17,20 +15,29 @@ from precede.protocols.cells.routes import Routes
 from precede.protocols.cells.rule import ProxyRule
 
 
-class CentralDiscard(Struct, eq=False):
+@final
+class CentralDiscard:
     """Sends hosts' acknowledgements to initial stations, and Delete for messages that began here.
 
     Both are collected for `batch_duration`. `acks` holds, for each initial station, the last of its messages
     that each host has acknowledged since the last batch. `stored` are the messages kept at this station.
     """
 
-    node: NodeId
-    rule: ProxyRule
-    routes: Routes
-    stored: dict[MessageKey, Any]
-    batch_duration: Duration
-    acks: dict[NodeId, dict[NodeId, int]] = {}
-    batching: bool = False
+    def __init__(
+        self,
+        node: NodeId,
+        rule: ProxyRule,
+        routes: Routes,
+        stored: dict[MessageKey, Any],
+        batch_duration: Duration,
+    ) -> None:
+        self.node = node
+        self.rule = rule
+        self.routes = routes
+        self.stored = stored
+        self.batch_duration = batch_duration
+        self.acks: dict[NodeId, dict[NodeId, int]] = {}
+        self.batching: bool = False
 
     def advance(
         self, host: NodeId, record: ProxyRecord, delivered: Vector, now: Instant, effects: list[Effect]

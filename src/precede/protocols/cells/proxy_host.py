@@ -7,6 +7,8 @@ retransmits each until the station acknowledges it. The papers' radio loses noth
 from collections.abc import Mapping
 from typing import ClassVar
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import (
     NOTHING,
     RADIO,
@@ -37,6 +39,7 @@ from precede.protocols.cells.packets import (
 )
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ProxyHost(Node):
     """One mobile host; a subclass adds `broadcast`.
 

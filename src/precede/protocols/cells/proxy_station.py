@@ -8,6 +8,8 @@ h_RECD, the record of what it has delivered, and goes on to the initial station.
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import RADIO, WIRED, Effect, Effects, Key, Medium, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
@@ -38,6 +40,7 @@ from precede.protocols.cells.rule import ProxyRule
 _MOST_AHEAD: Final = 1 << 12
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ProxyStation(Node):
     """One station that stamps, keeps and forwards messages for its hosts, by an ordering rule."""
 

@@ -1,15 +1,14 @@
 """What a proxy station knows about one host (prs1997, section 9)."""
 
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, final
 
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.protocols.cells.packets import MessageKey, ProxyGetPacket, Vector
 
 
-class ProxyRecord(Struct, eq=False):
+@final
+class ProxyRecord:
     """One host at one station, which owns the record (`owner`) or waits for it.
 
     `ses` is the host's newest connection known here. `recd` is h_RECD: for each initial station, the last
@@ -19,13 +18,14 @@ class ProxyRecord(Struct, eq=False):
     answered once this one owns the record.
     """
 
-    ses: int
-    order: Any
-    owner: bool = False
-    accepted: int = 0
-    recd: dict[NodeId, int] = {}
-    sent_at: dict[MessageKey, Instant | None] = {}
-    request: ProxyGetPacket | None = None
+    def __init__(self, ses: int, order: Any) -> None:
+        self.ses = ses
+        self.order = order
+        self.owner: bool = False
+        self.accepted: int = 0
+        self.recd: dict[NodeId, int] = {}
+        self.sent_at: dict[MessageKey, Instant | None] = {}
+        self.request: ProxyGetPacket | None = None
 
     def vector(self) -> Vector:
         """Return `recd` (h_RECD) as it is sent, ascending by initial station."""

@@ -4,7 +4,7 @@ In the papers a host waits for the end of its hand-off before it moves on; ours 
 connects somewhere, because a request for its record follows the record from station to station.
 """
 
-from msgspec import Struct
+from typing import final
 
 from precede.core.effects import RADIO, Effect, Send
 from precede.core.identity import NodeId
@@ -23,22 +23,32 @@ from precede.protocols.cells.routes import Routes
 from precede.protocols.cells.rule import ProxyRule
 
 
-class RecordMoves(Struct, eq=False):
+@final
+class RecordMoves:
     """Admits hosts that connect, and moves a host's record to the station to which the host has moved.
 
     `newest` is the largest connection number known of each host, `sent_to` the station to ask for a record that
     is no longer here, `admitted` when each host joined here.
     """
 
-    node: NodeId
-    hosts: dict[NodeId, ProxyRecord]
-    rule: ProxyRule
-    routes: Routes
-    offers: Offers
-    discard: CentralDiscard
-    newest: dict[NodeId, int] = {}
-    sent_to: dict[NodeId, NodeId] = {}
-    admitted: dict[NodeId, Instant] = {}
+    def __init__(
+        self,
+        node: NodeId,
+        hosts: dict[NodeId, ProxyRecord],
+        rule: ProxyRule,
+        routes: Routes,
+        offers: Offers,
+        discard: CentralDiscard,
+    ) -> None:
+        self.node = node
+        self.hosts = hosts
+        self.rule = rule
+        self.routes = routes
+        self.offers = offers
+        self.discard = discard
+        self.newest: dict[NodeId, int] = {}
+        self.sent_to: dict[NodeId, NodeId] = {}
+        self.admitted: dict[NodeId, Instant] = {}
 
     def on_connect(self, packet: ProxyConnectPacket, now: Instant, effects: list[Effect]) -> None:
         """Confirm a host that connects if this station owns its record, let it join, or request its record."""

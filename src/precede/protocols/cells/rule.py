@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.identity import NodeId
 from precede.core.messages import Packet
 from precede.protocols.cells.packets import (
@@ -16,6 +18,7 @@ from precede.protocols.cells.packets import (
 from precede.protocols.cells.record import ProxyRecord
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ProxyRule(ABC):
     """Keeps the order data of messages and hosts, and who has not acknowledged this station's messages.
 

@@ -13,6 +13,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.core.node import Saved
+from precede.core.peaks import Sizes
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.parsed_envelopes import Batch
@@ -67,6 +68,10 @@ class Dissemination(ABC):
 
     def sizes(self) -> Mapping[str, int]:
         return {}
+
+    def counted_sizes(self) -> Sizes | None:
+        """Read-only: the same sizes and their peaks, where this part keeps them as `Sizes`."""
+        return None
 
 
 def is_net(key: Key) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import Deliver, Effect, Effects, Persist
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
@@ -19,6 +21,7 @@ from precede.protocols.registry import Entry
 _NUMBER_BYTES: Final = 4
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Fifo(Ordering):
     """Counts deliveries per stream; a message waits for the previous one of its stream and for nothing else."""
 

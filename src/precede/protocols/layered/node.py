@@ -17,6 +17,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Node, Saved, Waiting
+from precede.core.peaks import Peaks
 from precede.protocols.layered.dissemination import Dissemination, is_net
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
@@ -33,6 +34,7 @@ class LayeredNode(Node):
     def __init__(self, ordering: Ordering, dissemination: Dissemination) -> None:
         self.ordering = ordering
         self.dissemination = dissemination
+        self._counts_sizes = True  # until `note_sizes` finds a part that does not keep them as `Sizes`
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         effects = [*self.ordering.start(now, saved), *self.dissemination.start(now, saved)]
@@ -116,3 +118,20 @@ class LayeredNode(Node):
 
     def sizes(self) -> Mapping[str, int]:
         return {**self.ordering.sizes(), **self.dissemination.sizes()}
+
+    def note_sizes(self, peaks: Peaks) -> None:
+        if not self._counts_sizes:
+            peaks.note(self.sizes())
+            return
+        ordering, dissemination = self.ordering.counted_sizes(), self.dissemination.counted_sizes()
+        if peaks.parts:
+            return
+        if (
+            ordering is None
+            or dissemination is None
+            or {**ordering.mapping(), **dissemination.mapping()} != self.sizes()  # a subclass has more
+        ):
+            self._counts_sizes = False
+            peaks.note(self.sizes())
+        else:
+            peaks.parts = [ordering, dissemination]

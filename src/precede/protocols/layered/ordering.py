@@ -16,6 +16,7 @@ from precede.core.effects import NOTHING, Effect, Effects, Key
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.node import Saved, Waiting
+from precede.core.peaks import Sizes
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.parsed_envelopes import Batch
 
@@ -94,3 +95,7 @@ class Ordering(ABC):
 
     def sizes(self) -> Mapping[str, int]:
         return {}
+
+    def counted_sizes(self) -> Sizes | None:
+        """Read-only: the same sizes and their peaks, where this part keeps them as `Sizes`."""
+        return None

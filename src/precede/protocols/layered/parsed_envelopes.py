@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, final
 
-from precede.core.effects import Arrive, Deliver
+from precede.core.effects import Arrive, Deliver, Discard
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
 from precede.core.messages import Message
@@ -21,16 +21,18 @@ if TYPE_CHECKING:
 NEVER: Final[Instant] = 1 << 62
 """The deadline that a message without one has in memory: later than every instant."""
 _SORT_KEY: Final = attrgetter("sort_key")
-_STREAM_BITS: Final = 32
-"""How many low bits of a key hold the stream. Dictionaries index by low bits; message numbers would collide."""
+_STREAM_BITS: Final = 48
+"""How many low bits of a key hold the stream: those of the largest node id.
+
+Dictionaries index by low bits; message numbers would collide there.
+"""
 
 
 @final
 class MessageName:
     """A message as barriers name it. `entry` is the name as it travels: (stream, number, deadline).
 
-    `key` is a dictionary key for the message. Equal names have equal keys; two messages can share a key only
-    if a node id exceeds 32 bits.
+    `key` is a dictionary key for the message: equal names have equal keys, and only these.
     """
 
     __slots__ = ("deadline", "entry", "key", "number", "stream")
@@ -48,6 +50,7 @@ class ParsedEnvelope:
     """An envelope and its fields. `sort_key` is the deadline as a boxed float: it sorts fastest."""
 
     __slots__ = (
+        "_discard",
         "_name",
         "addressed",
         "barrier",
@@ -78,6 +81,7 @@ class ParsedEnvelope:
         self.sort_key: Any = float(deadline)
         self.deadline = deadline
         self._name: MessageName | None = None
+        self._discard: Discard | None = None
         self.stamp: Any = envelope.stamp
         self.barrier: list[MessageName] | None = None
         self.deliver = Deliver(message, envelope)
@@ -91,6 +95,12 @@ class ParsedEnvelope:
         if self._name is None:
             self._name = MessageName(self.envelope.name)
         return self._name
+
+    def discard(self, reason: str) -> Discard:
+        """Return the effect that discards the message: mostly one object for all nodes."""
+        if self._discard is None or self._discard.reason != reason:
+            self._discard = Discard(self.message, reason)
+        return self._discard
 
 
 @final

@@ -13,16 +13,17 @@ the record before the record moves (section 9.2: "delayed until the update is do
 
 from collections import deque
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
+from mypy_extensions import mypyc_attr
 
 from precede.core.effects import Accept, Effect, Effects
 from precede.core.errors import Refused
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
-from precede.core.messages import Message, Size
+from precede.core.messages import Message
 from precede.core.node import Context, Node
 from precede.protocols.cells.packets import (
     PACKETS,
@@ -37,55 +38,11 @@ from precede.protocols.cells.proxy_host import ProxyHost
 from precede.protocols.cells.proxy_station import ProxyStation
 from precede.protocols.cells.record import ProxyRecord
 from precede.protocols.cells.rule import ProxyRule
-from precede.protocols.multicast.rule import Process, process_of
-from precede.protocols.multicast.vectors import SparseVector
+from precede.protocols.multicast.rule import process_of
 from precede.protocols.prs1997 import prs
+from precede.protocols.prs1997.mobile_packets import PrsAppPacket, PrsGivePacket, PrsUpPacket
 from precede.protocols.prs1997.options import PrsMobileOptions, PrsOptions
 from precede.protocols.registry import Entry
-
-
-class PrsUpPacket(ProxyUpPacket, frozen=True, gc=False):
-    """Host to station: an own message to the hosts `to`, and the host's deliveries before it."""
-
-    kind: ClassVar[str] = "prs_up"
-    to: tuple[NodeId, ...]
-    delivered: Vector
-
-    @property
-    def control_entries(self) -> int:
-        return 2 + len(self.to) + 2 * len(self.delivered)
-
-
-class PrsAppPacket(ProxyAppPacket, frozen=True, gc=False):
-    """Station to station: a message M for the hosts `to`, with its causal barrier CB_M and its name M_id."""
-
-    kind: ClassVar[str] = "prs_app"
-    to: tuple[NodeId, ...]
-    stamp: prs.PrsStamp
-
-    @property
-    def control_entries(self) -> int:
-        return self.stamp.entries
-
-    @property
-    def control_bytes(self) -> int:
-        return 16 + 4 * len(self.to) + self.stamp.order_bytes
-
-
-class PrsGivePacket(ProxyGivePacket, frozen=True, gc=False):
-    """Station to station: a record. `order` is the host's CB_h and Delivered_h, which have `tuples` tuples."""
-
-    kind: ClassVar[str] = "prs_give"
-    order: tuple[dict[Process, SparseVector], dict[Process, SparseVector]]
-    tuples: Size
-
-    @property
-    def control_entries(self) -> int:
-        return 3 + len(self.delivered) + self.tuples
-
-    @property
-    def control_bytes(self) -> int:
-        return 12 + 4 * len(self.delivered) + 8 * self.tuples
 
 
 class Destinations:
@@ -112,6 +69,7 @@ class Destinations:
         return destinations
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PrsHost(ProxyHost):
     """A host that multicasts to other hosts, by default to all. It refuses itself as one (section 5.1)."""
 
@@ -140,6 +98,7 @@ class PrsHost(ProxyHost):
         return tuple(sorted(self.delivered.items()))
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class MobileRule(ProxyRule):
     """Keeps the causal barriers of one station's hosts: a record's `order` is the host's `PrsRule`.
 

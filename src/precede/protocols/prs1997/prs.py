@@ -172,7 +172,7 @@ class PrsRule(Rule):
                     del registry[process]
 
     def save(self) -> Any:
-        return [dict(self.barrier), {process: dict(row) for process, row in self.delivered.items()}]
+        return dict(self.barrier), {process: dict(row) for process, row in self.delivered.items()}
 
     def load(self, state: Any) -> None:
         self.barrier, self.delivered = msgspec.convert(state, tuple[dict[Process, Row], dict[Process, Row]])

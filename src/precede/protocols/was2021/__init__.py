@@ -7,5 +7,5 @@ paper is wrong or silent (E1 to E18) and what this code does there.
 
 In reading order: `packets`, `options`; the parts of a host: `uplink`, `downlink`, `acknowledgements`, `host`;
 the parts of a station: `record`, `buffer`, `transmission`, `silence`, `registrations`, the handoff in
-`previous_station` and `new_station`, `station`; `entry`; the rival `ck`.
+`previous_station` and `new_station`, `station`; `entry`; the rival `ck_packets`, `ck`.
 """

@@ -10,7 +10,9 @@ may miss some of them that are deleted before every station knows of the host.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
+from typing import Final
+
+from mypy_extensions import mypyc_attr
 
 from precede.core.effects import Accept, Effect, Effects, Medium
 from precede.core.errors import NotYet, Refused
@@ -18,7 +20,6 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node
-from precede.protocols.cells.frames import WiredFrame
 from precede.protocols.cells.options import ProxyOptions
 from precede.protocols.cells.packets import (
     PACKETS,
@@ -27,50 +28,16 @@ from precede.protocols.cells.packets import (
     ProxyGetPacket,
     ProxyGivePacket,
     ProxyUpPacket,
-    Vector,
 )
 from precede.protocols.cells.proxy_host import ProxyHost
 from precede.protocols.cells.proxy_station import ProxyStation
 from precede.protocols.cells.record import ProxyRecord
 from precede.protocols.cells.rule import ProxyRule
 from precede.protocols.registry import Entry
+from precede.protocols.was2021.ck_packets import CkAppPacket, CkGivePacket, CkJoinPacket
 
 _MOST_DELETED: Final = 1 << 13
 """The most messages that one batch deletes, because a malicious station can acknowledge any number."""
-
-
-class CkAppPacket(ProxyAppPacket, frozen=True, gc=False):
-    """Station to station: a message, to be delivered after everything in the vector `after`."""
-
-    kind: ClassVar[str] = "ck_app"
-    after: Vector
-
-    @property
-    def control_entries(self) -> int:
-        return 4 + len(self.after)
-
-
-class CkJoinPacket(WiredFrame, frozen=True, gc=False):
-    """Station to all stations: a host joined; it gets a station's messages beyond its number in `vector`."""
-
-    kind: ClassVar[str] = "ck_join"
-    host: NodeId
-    vector: Vector
-
-    @property
-    def control_entries(self) -> int:
-        return 1 + 2 * len(self.vector)
-
-
-class CkGivePacket(ProxyGivePacket, frozen=True, gc=False):
-    """Station to station: a host's record, with the number of its `own` last message at each station."""
-
-    kind: ClassVar[str] = "ck_give"
-    own: Vector
-
-    @property
-    def control_entries(self) -> int:
-        return 3 + len(self.delivered) + 2 * len(self.own)
 
 
 class CkHost(ProxyHost):
@@ -93,6 +60,7 @@ class CkHost(ProxyHost):
         return effects
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CkRule(ProxyRule):
     """Orders the messages of one station's hosts by vectors.
 

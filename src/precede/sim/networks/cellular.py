@@ -9,39 +9,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-
-from msgspec import Struct, field
+from typing import final
 
 from precede.core.effects import RADIO, WIRED, Key, Send
 from precede.core.identity import NodeId
 from precede.core.instants import SECOND, Duration, Instant
+from precede.sim.networks.journeys import Journey, Move, WireCut
 from precede.sim.networks.network import CONTACTS_BEGIN, Network, Simulator
 from precede.sim.networks.radio import Radio
 from precede.sim.randomness import Distribution
-from precede.traces.cells import OUTSIDE, Positions, Whole
-
-
-class Move(Struct, frozen=True):
-    """A host moves to another cell (None: out of coverage)."""
-
-    at: Instant
-    host: NodeId
-    cell: NodeId | None
-
-
-class Journey(Struct, frozen=True):
-    """The positions of all hosts at each step, and the cells they are in; hosts in the order of their ids."""
-
-    positions: Positions
-    cells: Whole
-
-
-class WireCut(Struct, frozen=True):
-    """A link of the tree is cut from `start` to `end`: what is sent over it in that time waits for its end."""
-
-    link: tuple[NodeId, NodeId]
-    start: Instant
-    end: Instant
+from precede.traces.cells import OUTSIDE
 
 
 class Cellular(Network):
@@ -209,13 +186,15 @@ class Cellular(Network):
             self._transmit(wire)
 
 
-class _Wire(Struct, eq=False):
+@final
+class _Wire:
     """One direction of a wired link; packets arrive in order."""
 
-    sender: NodeId
-    to: NodeId
-    delay: Callable[[], Duration]
-    queue: deque[Send] = field(default_factory=deque)
-    busy: bool = False
-    last: Instant = 0
-    cut_until: Instant = 0
+    def __init__(self, sender: NodeId, to: NodeId, delay: Callable[[], Duration]) -> None:
+        self.sender = sender
+        self.to = to
+        self.delay = delay
+        self.queue: deque[Send] = deque()
+        self.busy: bool = False
+        self.last: Instant = 0
+        self.cut_until: Instant = 0

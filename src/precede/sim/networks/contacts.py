@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, final
 
 from mypy_extensions import mypyc_attr
 
@@ -23,6 +23,7 @@ from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
 from precede.sim.draws import Draws
 from precede.sim.networks.network import CONTACTS_BEGIN, CONTACTS_END, Network, Simulator
+from precede.sim.queue import Soon
 
 if TYPE_CHECKING:
     from precede.sim.node_inputs import NodeInputs
@@ -172,7 +173,7 @@ class ContactNetwork(Network):
                 self._engine.soon(self._engine.sent, sender, send.key, False)
         elif self._instant or (self._free_summaries and not send.packet.messages):
             self._engine.transmitted(sender, send.packet, send.to, send.over)
-            self._engine.soon(self._arrive, lane, send)
+            self._engine.queue.soon.append(Handover(self, lane, send))
         else:
             lane.transmitter.enqueue(lane, send)
             self._transmit(lane.transmitter)
@@ -227,10 +228,11 @@ class ContactNetwork(Network):
         if transmitter.flying is not None and transmitter.flight == flight:
             lane, send = transmitter.flying
             transmitter.flying = None
-            self._arrive(lane, send)
+            self.arrive(lane, send)
             self._transmit(transmitter)
 
-    def _arrive(self, lane: Lane, send: Send) -> None:
+    def arrive(self, lane: Lane, send: Send) -> None:
+        """Give a packet to the node at the end of a lane, if the link is still up."""
         if not lane.up:
             return
         self._engine.receive(lane.to, send.packet, lane.sender, send.over)
@@ -288,3 +290,18 @@ class Transmitter:
 
     def remove(self, key: Key) -> None:
         self.queue = deque(item for item in self.queue if item[1].key != key)
+
+
+@final
+class Handover(Soon):
+    """A packet that takes no time crosses a link."""
+
+    __slots__ = ("lane", "network", "send")
+
+    def __init__(self, network: ContactNetwork, lane: Lane, send: Send) -> None:
+        self.network = network
+        self.lane = lane
+        self.send = send
+
+    def happen(self) -> None:
+        self.network.arrive(self.lane, self.send)

@@ -14,9 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
 from math import ceil, hypot
-from typing import Final
-
-from msgspec import Struct, field
+from typing import Final, final
 
 from precede.core.effects import RADIO, Key, Send
 from precede.core.identity import NEIGHBOURS, NodeId
@@ -190,29 +188,33 @@ class ContentionRadio(Radio):
         return any((x - u) * (x - u) + (y - v) * (y - v) <= reach for u, v in noise)
 
 
-class _Transmitter(Struct, eq=False):
+@final
+class _Transmitter:
     """One node's queue, and whether it contends for the channel."""
 
-    node: NodeId
-    queue: FrameQueue = field(default_factory=FrameQueue)
-    contending: bool = False
-    turn: int = 0
-    tries: int = 0
-    draw: Callable[[], int] | None = None
+    def __init__(self, node: NodeId) -> None:
+        self.node = node
+        self.queue: FrameQueue = FrameQueue()
+        self.contending: bool = False
+        self.turn: int = 0
+        self.tries: int = 0
+        self.draw: Callable[[], int] | None = None
 
 
-class _Channel(Struct, eq=False):
+@final
+class _Channel:
     """One cell's channel: its clock of idle slots, the contending nodes, and recent transmissions."""
 
-    station: NodeId
-    near: list[_Channel] = []
-    waiting: list[tuple[int, NodeId, int]] = []
-    busy: bool = False
-    slot: int = 0
-    idle_from: Instant = 0
-    armed: int = 0
-    aired: deque[tuple[Instant, Instant, tuple[float, float]]] = field(default_factory=deque)
-    longest: Duration = 0
+    def __init__(self, station: NodeId) -> None:
+        self.station = station
+        self.near: list[_Channel] = []
+        self.waiting: list[tuple[int, NodeId, int]] = []
+        self.busy: bool = False
+        self.slot: int = 0
+        self.idle_from: Instant = 0
+        self.armed: int = 0
+        self.aired: deque[tuple[Instant, Instant, tuple[float, float]]] = deque()
+        self.longest: Duration = 0
 
     def clock(self, now: Instant) -> int:
         """Returns the reading of the idle clock, in slots, at the next slot boundary."""

@@ -2,9 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Protocol, final
 
-from msgspec import Struct
+from mypy_extensions import mypyc_attr
 
 from precede.core.effects import Key, Send
 from precede.core.identity import NEIGHBOURS, NodeId
@@ -25,6 +25,7 @@ class Cells(Protocol):
     """The position of each node, in metres."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Radio(ABC):
     """Carries frames between a station and the hosts of its cell."""
 
@@ -110,12 +111,16 @@ class FrameQueue:
         return iter(self._frames.values())
 
 
-class Airing(Struct, eq=False):
+@final
+class Airing:
     """One frame on the air."""
 
-    sender: NodeId
-    send: Send
-    start: Instant
-    end: Instant
-    place: tuple[float, float]
-    tries: int
+    def __init__(
+        self, sender: NodeId, send: Send, start: Instant, end: Instant, place: tuple[float, float], tries: int
+    ) -> None:
+        self.sender = sender
+        self.send = send
+        self.start = start
+        self.end = end
+        self.place = place
+        self.tries = tries

@@ -24,7 +24,8 @@ def read_contact_csv(
 ) -> Iterator[Row]:
     """Yields the rejects, then the contacts, sorted. `columns` maps our names to the header's."""
     contacts = ContactRows(summary, cleaning)
-    places: tuple[int, ...] = (0, 1, 2, 3)
+    a, b, start, end = 0, 1, 2, 3
+    most = 3
     first = True
     for line, text in data_lines(lines):
         values = fields_of_csv(text)
@@ -32,13 +33,14 @@ def read_contact_csv(
             first = False
             header = _header(values, columns, summary, line)
             if header:
-                places = header
+                a, b, start, end = header
+                most = max(header)
                 continue
         summary.rows_read += 1
         try:
-            if len(values) <= max(places):
+            if len(values) <= most:
                 raise BadRow("too few fields")
-            contacts.add(line, *(values[place] for place in places))
+            contacts.add(line, values[a], values[b], values[start], values[end])
         except BadRow as error:
             yield summary.reject(line, str(error))
     yield from contacts.finish()

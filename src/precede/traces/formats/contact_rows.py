@@ -43,7 +43,9 @@ class ContactRows:
 
     def add(self, line: int, a: str, b: str, start: str, end: str) -> None:
         """Add a row. Raises BadRow if it cannot be used, and BadInput if there are too many."""
-        name_of(a), name_of(b)
+        for name in (a, b):
+            if name not in self._ids:
+                name_of(name)
         begins, ends = instant(start), instant(end)
         if a == b:
             raise BadRow(f"a node in contact with itself: {a}")
@@ -58,12 +60,16 @@ class ContactRows:
 
     def _hold(self, line: int, a: str, b: str, start: Instant, end: Instant) -> None:
         self._summary.rows_kept += 1
-        ids = []
+        ids, (ones, others, starts, ends, lines) = self._ids, self._columns
         for name in (a, b):
-            self._nodes.add(name)
-            ids.append(self._ids.setdefault(name, len(self._ids)))
-        for column, value in zip(self._columns, (*ids, start, end, line), strict=True):
-            column.append(value)
+            if name not in ids:
+                self._nodes.add(name)
+                ids[name] = len(ids)
+        ones.append(ids[a])
+        others.append(ids[b])
+        starts.append(start)
+        ends.append(end)
+        lines.append(line)
         if len(self._columns[0]) > MAX_ROWS:
             raise BadInput(f"{self._summary.file}: more than {MAX_ROWS:,} contacts; split the file by time")
 

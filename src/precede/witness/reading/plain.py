@@ -1,9 +1,7 @@
 """Reads a log into histories in plain Python: for small logs, display order, and machines without numpy."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
-
-from msgspec import Struct
+from typing import Any, Final, TypeAlias, final
 
 from precede.core.errors import BadInput
 from precede.core.natural_order import natural
@@ -44,13 +42,15 @@ Rows: TypeAlias = list[tuple[int, int, int, Key | None, int | None]]
 """The rows of a process: step, row in the file, kind, message, local time."""
 
 
-class Broadcast(Struct, eq=False):
+@final
+class Broadcast:
     """The broadcast row of a message: its row in the file, its process, and its deadline and destinations."""
 
-    row: int
-    process: Process
-    deadline: int
-    destinations: frozenset[str] | None
+    def __init__(self, row: int, process: Process, deadline: int, destinations: frozenset[str] | None) -> None:
+        self.row = row
+        self.process = process
+        self.deadline = deadline
+        self.destinations = destinations
 
 
 class Group:

@@ -191,7 +191,7 @@ class RowStore:
         process, step, source, number = self.columns.filled_rows().T
         clock = self.columns.filled_clock()
         at = self.processes.place[process]
-        order = np.lexsort((step, at))
+        order = _by_process_and_step(at, step)
         at, step, source, number = at[order], step[order], source[order], number[order]
         row = np.concatenate(self.row_numbers)[order]
         same = at[1:] == at[:-1]
@@ -241,3 +241,12 @@ class RowStore:
         if place == 0 or not self.processes.same_node(place - 1, place):
             return None
         return int(self.last_step[self.processes.order[place - 1]])
+
+
+def _by_process_and_step(process: Array, step: Array) -> Array:
+    """Return the order of rows by process and step. Most logs have each process's rows by step already."""
+    narrow = process.astype(np.uint16) if len(process) and process.max() < 1 << 16 else process
+    order = np.argsort(narrow, kind="stable")  # of 16 bits numpy sorts by radix, in a sixth of the time
+    sorted_process, sorted_step = process[order], step[order]
+    ascends = (sorted_process[1:] != sorted_process[:-1]) | (sorted_step[1:] > sorted_step[:-1])
+    return order if ascends.all() else np.lexsort((step, process))

@@ -34,6 +34,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
+from precede.core.peaks import Sizes
 from precede.protocols.layered.dissemination import Dissemination
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.cache import Cache, EvictedIds
@@ -85,6 +86,7 @@ class Epidemic(Dissemination):
         self._notifies = type(ordering).dropped is not Ordering.dropped
         self._contacts = 0
         self._timer_set = False
+        self._sizes = Sizes("cache", "cache_bytes", "evicted", "links")
 
     # -- inputs ------------------------------------------------------------------------------------------
 
@@ -177,12 +179,11 @@ class Epidemic(Dissemination):
         return NOTHING
 
     def sizes(self) -> Mapping[str, int]:
-        return {
-            "cache": len(self._cache),
-            "cache_bytes": self._cache.payload_bytes,
-            "evicted": len(self._evicted.ids),
-            "links": len(self._links),
-        }
+        return self.counted_sizes().mapping()
+
+    def counted_sizes(self) -> Sizes:
+        cache = self._cache
+        return self._sizes.set(len(cache.ids), cache.payload_bytes, len(self._evicted.ids), len(self._links))
 
     # -- receiving messages ------------------------------------------------------------------------------
 
@@ -344,7 +345,7 @@ class Epidemic(Dissemination):
         """Notify the ordering of a removed message, log it as discarded and erase it from the saved state."""
         if self._notifies and self._is_mine(parsed):
             self.ordering.dropped(parsed.envelope, now, effects)
-        effects.append(Discard(parsed.message, reason))
+        effects.append(parsed.discard(reason))
         if self._durable:
             effects.append(Persist(_key(parsed.id), None))
 

@@ -103,7 +103,8 @@ class Gossip(Epidemic):
     def timer(self, key: Key, now: Instant) -> Effects:
         effects: list[Effect] = []
         if key == DIGEST:
-            if self._announcements.timer(self._coverage.is_one_room(now), now, effects):
+            one_room = self._announcements.announced and self._coverage.is_one_room(now)
+            if self._announcements.timer(one_room, now, effects):
                 self._send_digest(now, effects)
         elif key == ASK:
             self._wants.timer(now, effects)

@@ -30,7 +30,10 @@ _MOST_DELAYS: Final = 4
 
 @final
 class Announcements:
-    """The timer of a node's digests: it fires at the instant to send, and at the end of the interval."""
+    """The timer of a node's digests: it fires at the instant to send, and at the end of the interval.
+
+    `announced`: the instant to send has passed, so the timer next fires at the end of the interval.
+    """
 
     def __init__(self, shortest: Duration, longest: Duration, random: Random) -> None:
         self._shortest = shortest
@@ -42,7 +45,7 @@ class Announcements:
         self._due: Instant = 0
         self._delays = 0
         self._ends: Instant = 0
-        self._announced = False
+        self.announced = False
         self._equal = False
         self._fresh = False
         self._lost_at: Instant = -_LOSS_COUNTS_FOR
@@ -65,7 +68,7 @@ class Announcements:
     def _news(self, interval: Duration, now: Instant, effects: list[Effect]) -> None:
         if self._interval > self._busy:
             self._begin(interval, now, effects)
-        elif self._announced or self._equal:
+        elif self.announced or self._equal:
             self._fresh = True
 
     def differs(self, now: Instant, effects: list[Effect]) -> None:
@@ -82,14 +85,17 @@ class Announcements:
         self._lost_at = now
 
     def timer(self, one_room: bool, now: Instant, effects: list[Effect]) -> bool:
-        """Handle the timer and set it again. True when the digest is to be sent now."""
-        if not self._announced:
+        """Handle the timer and set it again. True when the digest is to be sent now.
+
+        `one_room`, which matters at the end of an interval only: every neighbour hears every other.
+        """
+        if not self.announced:
             if now > self._due + _LATE and not self._equal and self._delays < _MOST_DELAYS:
                 self._delays += 1
                 self._send_within(self._interval << self._delays, now, effects)
                 self._ends = max(self._ends, self._due)
                 return False
-            self._announced = True
+            self.announced = True
             effects.append(SetTimer(DIGEST, self._ends))
             return not self._equal
         nothing_lost = one_room and now >= self._lost_at + _LOSS_COUNTS_FOR
@@ -102,7 +108,7 @@ class Announcements:
         """Begin an interval: set the timer to a random instant of its second half."""
         half = interval // 2
         self._interval = interval
-        self._announced = self._equal = self._fresh = False
+        self.announced = self._equal = self._fresh = False
         self._ends = now + interval
         self._delays = 0
         self._send_within(half, now + half, effects)

@@ -7,8 +7,6 @@ skip or drop a message; it can only offer what its sender does not have.
 from collections import deque
 from typing import Final, final
 
-from msgspec import Struct, field
-
 from precede.core.identity import MessageId
 from precede.core.instants import MILLISECOND, SECOND, Instant
 from precede.protocols.layered.gossip.ranges import Ranges, StreamId, StreamRanges, is_in, pairs
@@ -26,7 +24,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 @final
-class Holdings(Struct, eq=False):
+class Holdings:
     """Records which messages a node holds, and which it knows and therefore does not request.
 
     `carried`: the held messages by id; `places`: their positions in the order of reception. `hash`: a hash of
@@ -35,17 +33,18 @@ class Holdings(Struct, eq=False):
     for ever, so streams of which nothing is held may be forgotten.
     """
 
-    _may_forget: bool
-    _pace: int = 1
-    carried: dict[MessageId, ParsedEnvelope] = {}
-    places: dict[MessageId, int] = {}
-    hash: int = 0
-    _held: dict[StreamId, Ranges] = {}
-    _known: dict[StreamId, Ranges] = {}
-    _changed: dict[StreamId, Instant] = {}
-    _lately: deque[tuple[Instant, MessageId]] = field(default_factory=deque)
-    _expired: deque[MessageId] = field(default_factory=deque)
-    _serial: int = 0
+    def __init__(self, may_forget: bool, pace: int = 1) -> None:
+        self._may_forget = may_forget
+        self._pace = pace
+        self.carried: dict[MessageId, ParsedEnvelope] = {}
+        self.places: dict[MessageId, int] = {}
+        self.hash = 0
+        self._held: dict[StreamId, Ranges] = {}
+        self._known: dict[StreamId, Ranges] = {}
+        self._changed: dict[StreamId, Instant] = {}
+        self._lately: deque[tuple[Instant, MessageId]] = deque()
+        self._expired: deque[MessageId] = deque()
+        self._serial = 0
 
     def add(self, parsed: ParsedEnvelope, now: Instant) -> None:
         id = parsed.id

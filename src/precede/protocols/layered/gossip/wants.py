@@ -12,8 +12,6 @@ after each round in vain; and such a round halves the number of messages that th
 from random import Random
 from typing import Final, final
 
-from msgspec import Struct
-
 from precede.core.effects import RADIO, Effect, Key, Send, SetTimer
 from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import MILLISECOND, SECOND, Duration, Instant
@@ -37,7 +35,7 @@ _MOST_VAIN: Final = 8
 
 
 @final
-class Wants(Struct, eq=False):
+class Wants:
     """Keeps which messages neighbours offer and this node lacks, and requests them in rounds.
 
     `offers`: by neighbour and stream, the ranges in its digest that this node did not know then. `asked`: the
@@ -49,20 +47,23 @@ class Wants(Struct, eq=False):
     offers are dropped, until the next digest.
     """
 
-    _holdings: Holdings
-    _ordering: Ordering
-    _random: Random
-    _unicast: bool
-    _pace: int = 1
-    offers: dict[NodeId, dict[StreamId, tuple[int, ...]]] = {}
-    asked: dict[MessageId, None] = {}
-    _due: Instant | None = None
-    _asked_at: Instant = 0
-    _since: Instant = 0
-    _answer_time: Duration = 0
-    _most: int = MOST_MESSAGES
-    _vain: int = 0
-    _postponed: bool = False
+    def __init__(
+        self, holdings: Holdings, ordering: Ordering, random: Random, unicast: bool, pace: int = 1
+    ) -> None:
+        self._holdings = holdings
+        self._ordering = ordering
+        self._random = random
+        self._unicast = unicast
+        self._pace = pace
+        self.offers: dict[NodeId, dict[StreamId, tuple[int, ...]]] = {}
+        self.asked: dict[MessageId, None] = {}
+        self._due: Instant | None = None
+        self._asked_at: Instant = 0
+        self._since: Instant = 0
+        self._answer_time: Duration = 0
+        self._most = MOST_MESSAGES
+        self._vain = 0
+        self._postponed = False
 
     def offered(self, packet: DigestPacket, peer: NodeId, now: Instant, effects: list[Effect]) -> bool:
         """Note the messages that a digest offers, and request them soon. False if this node lacks none."""
