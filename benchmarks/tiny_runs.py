@@ -58,8 +58,8 @@ def measure(runs: int, folder: Path) -> dict[str, Any]:
     assert (summary.runs, summary.failed) == (runs, 0), summary.first_failure
     files = count_files(lake)
     began, cpu_began = time.perf_counter(), time.process_time()
-    found = Marks(Lake(lake.location))
-    assert all(found.is_complete(point.id, options) for point in grid.points)
+    marks = Marks(Lake(lake.location))
+    assert all(marks.is_complete(point.id, options) for point in grid.points)
     listing, listing_cpu = time.perf_counter() - began, time.process_time() - cpu_began
     began, cpu_began = time.perf_counter(), time.process_time()
     again = swept_before(Lake(lake.location), read_grid(spec), options)
@@ -76,7 +76,7 @@ def measure(runs: int, folder: Path) -> dict[str, Any]:
         "bytes": sum(path.stat().st_size for path in lake.root.rglob("*") if path.is_file()),
         "sweep_s": round(sweep_s, 1),
         "sweep_cpu_s": round(cpu, 1),
-        "runs_cpu_s": round(sum(mark["task_cpu_s"] for mark in found.of(list(found.facts)).values()), 1),
+        "runs_cpu_s": round(sum(mark["task_cpu_s"] for mark in marks.of(list(marks.facts)).values()), 1),
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "listing_s": round(listing, 2),
         "listing_cpu_s": round(listing_cpu, 2),

@@ -12,7 +12,7 @@ from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import carry_out
 from precede.experiments.scenario import read_scenario
-from precede.experiments.swarm.swarm import events_of
+from precede.experiments.swarm.events import events_of
 from precede.experiments.tables import csv_rows
 from precede.protocols import registry
 from precede.witness.verify import verify

@@ -15,7 +15,7 @@ from precede.lake.compaction import compact
 from precede.lake.integrity import find_damage
 from precede.lake.layout import Lake
 from precede.pipeline.sweeps.marks import SweepOptions
-from precede.pipeline.sweeps.results import result_tables
+from precede.pipeline.sweeps.results import result_blocks
 from precede.pipeline.sweeps.simulate import run_sweep
 from precede.witness.verify import verify
 
@@ -48,7 +48,8 @@ def swept(tmp_path_factory):
 def sweep(lake, grid):
     with lake.job("sweep-spec").hold() as job:
         runs = run_sweep(lake, grid, None, SweepOptions(), job)
-        for name, table in result_tables(grid, runs.marks).items():
+        (tables,) = result_blocks(grid, runs.marks)
+        for name, table in tables.items():
             job.write(name, "spec", table)
     return {run_id: mark["verdicts"]["verdict"] for run_id, mark in runs.marks.items()}
 

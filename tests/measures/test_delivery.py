@@ -9,9 +9,10 @@ import pytest
 
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
-from precede.measures.delivery import hops_of
 from precede.measures.events import measure_events
+from precede.measures.hops import hops_of
 from precede.measures.messages import Window
+from precede.measures.pairs import RowsByPair
 
 
 def measured(
@@ -57,9 +58,11 @@ def test_hops_of_a_long_chain(length: int):
     node = np.arange(1, length + 1)
     message, source = np.zeros(length, np.int64), np.zeros(length, np.int64)
     order = np.random.default_rng(length).permutation(length)
-    assert hops_of(node[order], message, node[order] - 1, source).tolist() == node[order].tolist()
+    rows = RowsByPair(node[order], message)
+    assert hops_of(rows, node[order], message, node[order] - 1, source).tolist() == node[order].tolist()
 
 
 def test_a_reception_whose_sender_is_unknown_has_no_hops():
     none = np.array([0, 0])
-    assert hops_of(np.array([1, 2]), none, np.array([-1, 1]), none).tolist() == [0, 0]
+    node = np.array([1, 2])
+    assert hops_of(RowsByPair(node, none), node, none, np.array([-1, 1]), none).tolist() == [0, 0]

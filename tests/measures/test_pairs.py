@@ -18,10 +18,12 @@ def test_the_first_row_of_each_pair_is_found(seed: int, places_per_row: int, mon
     first: dict[tuple[int, int], int] = {}
     for row, pair in enumerate(zip(node.tolist(), message.tolist(), strict=True)):
         first.setdefault(pair, row)
-    asked_node, asked_message = random.integers(-1, 9, 300), random.integers(0, 40, 300)
-    asked = zip(asked_node.tolist(), asked_message.tolist(), strict=True)
+    searched_node, searched_message = random.integers(-1, 9, 300), random.integers(0, 40, 300)
+    searched_pairs = zip(searched_node.tolist(), searched_message.tolist(), strict=True)
     rows = RowsByPair(node, message)
-    assert rows.find(asked_node, asked_message).tolist() == [first.get(pair, -1) for pair in asked]
+    assert rows.find(searched_node, searched_message).tolist() == [
+        first.get(pair, -1) for pair in searched_pairs
+    ]
     assert rows.are_unique() == (len(first) == 40)
     firsts = np.array(list(first.values()))
     assert RowsByPair(node[firsts], message[firsts]).are_unique()

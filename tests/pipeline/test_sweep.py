@@ -312,9 +312,9 @@ def test_a_failed_run_is_tried_again_by_the_next_sweep(tmp_path, monkeypatch):
         with lake.job("sweep-spec").hold() as job:
             swept = run_sweep(lake, grid, None, SweepOptions(), job)
     assert len(swept.failed) == 2
-    told = "\n".join(describe(summarise_sweep(swept), lake.location))
-    assert f"2 failed; the first: {grid.points[0].id}: ValueError: no luck today\n" in told
-    assert f"tracebacks are in the table runs of {lake.location}\n" in told
+    summary = "\n".join(describe(summarise_sweep(swept), lake.location))
+    assert f"2 failed; the first: {grid.points[0].id}: ValueError: no luck today\n" in summary
+    assert f"tracebacks are in the table runs of {lake.location}\n" in summary
     with lake.job("sweep-spec").hold() as job:
         swept = run_sweep(lake, grid, None, SweepOptions(), job)
     assert swept.failed == ()

@@ -10,7 +10,8 @@ from precede.lake.layout import Lake
 from precede.pipeline.sweeps import differences, results, simulate
 from precede.pipeline.sweeps.marks import Marks
 from precede.pipeline.sweeps.simulate import RUNS
-from precede.pipeline.sweeps.sweep import make_tables, sweep
+from precede.pipeline.sweeps.sweep import sweep
+from precede.pipeline.sweeps.tables import SweepTables
 from tests.pipeline.test_sweep import write_spec
 
 RUN_COUNT = 12
@@ -49,6 +50,15 @@ def test_a_task_that_another_driver_finished_is_not_repeated(tmp_path, monkeypat
     assert len(carried_out) == RUN_COUNT
 
 
+def tables_of(grid, marks):
+    """All tables of a sweep as rows, and the most rows of measures that were in one batch."""
+    tables = SweepTables(grid, marks, None)
+    batches = list(tables.measures())
+    rows = {"measures": [row for batch in batches for row in batch.to_pylist()]}
+    rows |= {name: table.to_pylist() for name, table in tables.others().items()}
+    return rows, max(batch.num_rows for batch in batches)
+
+
 def test_tables_made_of_few_runs_at_a_time_are_the_same(tmp_path, monkeypatch):
     spec = write_spec(
         tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = ["fifo", "unordered"]\nseeds = 5\n'
@@ -56,13 +66,14 @@ def test_tables_made_of_few_runs_at_a_time_are_the_same(tmp_path, monkeypatch):
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
     sweep(lake, grid, None)
     marks = Marks(lake).of([point.id for point in grid.points])
-    whole, decoded, original = make_tables(grid, marks), [], type(marks).__getitem__
+    (whole, most), decoded, original = tables_of(grid, marks), [], type(marks).__getitem__
     monkeypatch.setattr(type(marks), "__getitem__", lambda self, id: decoded.append(id) or original(self, id))
     monkeypatch.setattr(results, "_RUNS_AT_ONCE", 3)
     monkeypatch.setattr(differences, "_ROWS_AT_ONCE", 7)
-    tables = make_tables(grid, marks)
-    assert {name: table.to_pylist() for name, table in tables.items()} == {
-        name: table.to_pylist() for name, table in whole.items()
-    }
+    tables, fewer = tables_of(grid, marks)
+    assert tables == whole
+    assert fewer < most
     assert len(tables["differences"]) > 0
+    for name, rows in whole.items():
+        assert lake.read(name, grid.name).to_pylist() == rows
     assert decoded == [point.id for point in grid.points]  # the mark of each run once

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
+from pyspark.sql import functions as sf
 
 import precede.pipeline
 from precede.cli import main
@@ -62,6 +63,15 @@ def expected(rows, order):
             story,
         )
     return by_group
+
+
+@pytest.mark.spark
+def test_groups_are_judged_by_as_many_tasks_as_are_asked_for(session):
+    rows = [row | {"topic": f"{row['topic']} {copy}"} for copy in range(20) for row in random_log(5)]
+    frame = session.createDataFrame(table_of(rows))
+    judged = precede.pipeline.verify(frame, "fifo", by=BY, columns="node=who", partitions=9)
+    tasks = judged.select(sf.spark_partition_id().alias("task")).distinct().count()
+    assert tasks > 5  # a shuffle into 9 may leave some without a group
 
 
 @pytest.mark.spark

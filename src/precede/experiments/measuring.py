@@ -95,7 +95,8 @@ def carry_out_measured(
     """Carry out a run into a folder and measure it.
 
     When a cool-down begins is known only at the end: then the rows are read again. Garbage is not collected,
-    because the world stays until the end: walking it while it is built finds nothing.
+    because the world stays until the end: walking it while it is built finds nothing. Afterwards its objects
+    count as old, so that no collection begins with them.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -108,4 +109,6 @@ def carry_out_measured(
         return outcome, sink.measures()
     finally:
         if collecting:
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()

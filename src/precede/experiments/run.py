@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -43,6 +43,9 @@ from precede.sim.world import FOREVER, World
 
 RUN_FILE: Final = "run.json"
 _MEASURED: Final = ("warmup", "cooldown", "energy")
+
+BuildNode: TypeAlias = Callable[[registry.Entry[Any], str, Context[Any]], Node]
+"""Builds a node of a protocol, by its role and its context."""
 _LONGEST_IDLE: Final = 10 * MINUTE
 
 
@@ -177,11 +180,12 @@ def prepare(
     watch: Callable[[World], None] | None = None,
     replay: Replay | None = None,
     make_world: type[World] | None = None,
+    build_node: BuildNode = registry.build_node,
 ) -> Prepared:
     """Build the world of a run, and schedule its stays, workload, faults and gauges.
 
     `entry` replaces the registered protocol, `replay` network and workload; `watch` gets the world first.
-    `make_world` is the class of the world, if not `World`.
+    `make_world` is the class of the world, if not `World`; `build_node` makes its nodes.
     """
     entry = entry or registry.find(run.protocol)
     built = build_world(run)
@@ -191,7 +195,7 @@ def prepare(
     recorder = Recorder(
         run.id, built.names, sink, packets_received=read_key(RunTable, run.table(), "log") == "full"
     )
-    world, workload = _assemble(run, entry, built, recorder, make_world or World)
+    world, workload = _assemble(run, entry, built, recorder, make_world or World, build_node)
     if replay is not None:
         workload = replay.workload
     if watch is not None:
@@ -279,7 +283,12 @@ def _check_stays(built: BuiltWorld, scenario: str) -> None:
 
 
 def _assemble(
-    run: Run, entry: registry.Entry[Any], built: BuiltWorld, recorder: Recorder, make_world: type[World]
+    run: Run,
+    entry: registry.Entry[Any],
+    built: BuiltWorld,
+    recorder: Recorder,
+    make_world: type[World],
+    build_node: BuildNode,
 ) -> tuple[World, Workload]:
     kind = str(run.world["kind"])
     if kind not in entry.worlds:
@@ -291,7 +300,7 @@ def _assemble(
 
     def make_node(node: NodeId, incarnation: int, random: Random) -> Node:
         context = Context(node, members, options, random, incarnation)
-        return registry.build_node(entry, built.role(node), context)
+        return build_node(entry, built.role(node), context)
 
     clocks = read_clocks(Table(run.faults, "faults", run.scenario), built.names, run.seed)
     world = make_world(run.seed, len(built.names), make_node, built.network, recorder, clocks)

@@ -14,8 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from precede.eventlog.schema import PACKET_RECEIVED, RECEIVED, SENT
-from precede.measures.columns import Codes, Integers
+from precede.measures.columns import Integers
 from precede.measures.messages import Broadcasts, FirstCopies, MessageRows, Window
 from precede.measures.statistics import Measures, ratio, summarise
 
@@ -31,16 +30,20 @@ class Transfers:
         self.to_one = self.to_all = self.received = self.first_copies = 0
         self.receptions_logged = False
 
-    def add(self, kind: Codes, at: Integers, peer: Codes, messages: Integers) -> None:
-        """Add the rows of a batch; `messages` is how many messages a packet has."""
-        received = kind == PACKET_RECEIVED
-        self.receptions_logged |= bool(received.any())
-        inside = (at >= self.window.begin) & (at < self.window.end)
-        self.first_copies += int(np.count_nonzero((kind == RECEIVED) & inside))
-        self.received += int(messages[received & inside].sum())
-        sent = (kind == SENT) & inside
-        self.to_one += int(messages[sent & (peer >= 0)].sum())
-        self.to_all += int(messages[sent & (peer < 0)].sum())
+    def add_receptions(self, at: Integers) -> None:
+        """Count first copies, received at these instants."""
+        self.first_copies += int(np.count_nonzero(self.window.has(at)))
+
+    def add_received(self, at: Integers, messages: Integers) -> None:
+        """Count the messages of received packets."""
+        self.receptions_logged |= bool(at.size)
+        self.received += int(messages[self.window.has(at)].sum())
+
+    def add_sent(self, at: Integers, peer: Integers, messages: Integers) -> None:
+        """Count the messages of sent packets; a packet to all neighbours has no peer."""
+        inside = self.window.has(at)
+        self.to_one += int(messages[inside & (peer >= 0)].sum())
+        self.to_all += int(messages[inside & (peer < 0)].sum())
 
     def measures(self, receptions: int, deliveries: int) -> Measures:
         """The measures of transfers; none if the log has no received packets.

@@ -6,8 +6,10 @@ own messages are counted apart (`own_deliveries`, `own_age_us_...`). Another inc
 process: its receptions and deliveries are paired among themselves. Packets are counted at the sender: one
 transmission is one packet, however many nodes receive it.
 
-Receptions and deliveries take 40 bytes each, received packets with messages 16; other packets take none.
+Receptions and deliveries take 24 bytes each, received packets with messages 16; other packets take none.
 """
+
+from __future__ import annotations
 
 from collections import Counter
 from typing import Final
@@ -29,13 +31,14 @@ from precede.eventlog.schema import (
     SENT,
     STARTED,
 )
-from precede.measures.columns import Codes, Growing, Integers, Names, Source, batches_of, read_integers
+from precede.measures.columns import Growing, Integers, Names, Source, batches_of, read_integers
 from precede.measures.copies import Transfers, measure_discarded
-from precede.measures.delivery import Addressed, Hops, Presence, expected_pairs, hops_of, ratios_within
+from precede.measures.delivery import Addressed, Presence, expected_pairs, ratios_within
 from precede.measures.energy import Energy, measure_energy
+from precede.measures.hops import Hops, hops_of
 from precede.measures.messages import Broadcasts, Collected, FirstCopies, MessageRows, Processes, Window
 from precede.measures.pairs import RowsByPair
-from precede.measures.statistics import Measures, ratio, summarise
+from precede.measures.statistics import STATISTICS, Measures, ratio, summarise
 
 COLUMNS: Final = (
     "node",
@@ -102,61 +105,74 @@ class EventMeasures:
             raise BadInput(f"not an event log: unknown kind {self.kinds.names()[-1]!r}")
         at = read_integers(batch, "at_us")
         self.end_us = max(self.end_us, int(at.max()))
-        node, process = self.process_codes.read_both(batch, "node", "incarnation")
+        node, process = self.process_codes.read(batch, "node", "incarnation")
         self.processes.update(np.flatnonzero(np.bincount(process)).tolist())
+        small = kind.astype(np.int8)
+        rows = [np.flatnonzero(small == code) for code in range(len(KINDS))]
         for code in (STARTED, CRASHED, LEFT):
-            self.counts[KINDS[code]] += int(np.count_nonzero(kind == code))
-        self.presence.add(kind, node, at)
-        self.addressed.add(batch, np.flatnonzero(kind == BROADCAST))
-        peer, messages = (
-            self.process_codes.names.read(batch, "peer"),
-            read_integers(batch, "messages_in_packet"),
-        )
-        self.hops.add(batch, kind, process, peer, messages)
-        self.transfers.add(kind, at, peer, messages)
-        self._add_packets(batch, kind, at)
-        self._add_instants(batch, kind, process, at)
+            self.counts[KINDS[code]] += rows[code].size
+        changes = np.sort(np.concatenate((rows[STARTED], rows[CRASHED], rows[LEFT])))
+        self.presence.add(kind[changes], node[changes], at[changes])
+        self.addressed.add(batch, rows[BROADCAST])
+        self._add_received_packets(batch, rows[RECEIVED], rows[PACKET_RECEIVED], process, at)
+        self._add_sent_packets(batch, rows[SENT], at)
+        for code, kept in self.instants.items():
+            self._add_instants(batch, kept, rows[code], process, at)
+        if rows[DISCARDED].size:
+            self.discard_reasons.add(self.reasons.read(batch, "reason", rows[DISCARDED]))
+        if rows[OBSERVED].size:
+            reason = self.reasons.read(batch, "reason", rows[OBSERVED])
+            for name in np.unique(reason):
+                kept = self.observed.setdefault(int(name), Collected())
+                self._add_instants(batch, kept, rows[OBSERVED][reason == name], process, at)
 
-    def _add_packets(self, batch: pa.RecordBatch, kind: Codes, at: Integers) -> None:
-        sent, received = kind == SENT, kind == PACKET_RECEIVED
+    def _add_received_packets(
+        self, batch: pa.RecordBatch, received: Integers, rows: Integers, process: Integers, at: Integers
+    ) -> None:
+        """Add the rows of received packets, and find out which of them brought the messages received."""
+        peer = self.process_codes.names.read(batch, "peer", rows)
+        messages = read_integers(batch, "messages_in_packet", 0, rows)
+        with_messages = messages > 0
+        self.hops.add(batch, process, received, rows[with_messages], peer[with_messages])
+        self.transfers.add_receptions(at[received])
+        self.transfers.add_received(at[rows], messages)
         if self.window is not None:
-            inside = (at >= self.window.begin) & (at < self.window.end)
-            sent, received = sent & inside, received & inside
-        self.counts["packets_received"] += int(np.count_nonzero(received))
-        if received.any():
-            over_radio = received & (self.media.read(batch, "medium") == RADIO)
-            self.sums["received_over_radio"] += int(read_integers(batch, "packet_bytes")[over_radio].sum())
-        rows = np.flatnonzero(sent)
+            rows = rows[self.window.has(at[rows])]
+        self.counts["packets_received"] += rows.size
+        if rows.size:
+            over_radio = self.media.read(batch, "medium", rows) == RADIO
+            sizes = read_integers(batch, "packet_bytes", 0, rows)
+            self.sums["received_over_radio"] += int(sizes[over_radio].sum())
+
+    def _add_sent_packets(self, batch: pa.RecordBatch, rows: Integers, at: Integers) -> None:
+        messages = read_integers(batch, "messages_in_packet", 0, rows)
+        self.transfers.add_sent(at[rows], self.process_codes.names.read(batch, "peer", rows), messages)
+        if self.window is not None:
+            rows = rows[self.window.has(at[rows])]
         self.counts["packets"] += rows.size
         if not rows.size:
             return
-        sizes = {name: read_integers(batch, name)[rows] for name in PACKET_SIZES}
+        sizes = {name: read_integers(batch, name, 0, rows) for name in PACKET_SIZES}
         for name, values in sizes.items():
             self.sums[name] += int(values.sum())
         for names, column, plural in (
             (self.packet_kinds, "packet_kind", "packets_{}"),
             (self.media, "medium", "packets_over_{}"),
         ):
-            codes = names.read(batch, column)[rows]
+            codes = names.read(batch, column, rows)
             per_code = np.bincount(codes[codes >= 0], minlength=len(names.codes))
             per_bytes = np.bincount(codes[codes >= 0], sizes["packet_bytes"][codes >= 0], len(names.codes))
             for name, code in names.codes.items():
                 self.counts[plural.format(name)] += int(per_code[code])
                 self.sums[plural.format(name)] += int(per_bytes[code])
 
-    def _add_instants(self, batch: pa.RecordBatch, kind: Codes, process: Integers, at: Integers) -> None:
-        source = self.process_codes.read(batch, "message_source", "message_incarnation")
-        number = read_integers(batch, "message_number")
-        for code, kept in self.instants.items():
-            kept.add(np.flatnonzero(kind == code), process, source, number, at)
-        if not np.any((kind == DISCARDED) | (kind == OBSERVED)):
-            return
-        reason = self.reasons.read(batch, "reason").astype(np.int64)
-        self.discard_reasons.add(reason[kind == DISCARDED])
-        seen = np.flatnonzero(kind == OBSERVED)
-        for name in np.unique(reason[seen]):
-            rows = seen[reason[seen] == name]
-            self.observed.setdefault(int(name), Collected()).add(rows, process, source, number, at)
+    def _add_instants(
+        self, batch: pa.RecordBatch, kept: Collected, rows: Integers, process: Integers, at: Integers
+    ) -> None:
+        if rows.size:
+            source = self.process_codes.read(batch, "message_source", "message_incarnation", rows)[1]
+            number = read_integers(batch, "message_number", 0, rows)
+            kept.add(process[rows], source, number, at[rows])
 
     def measures(self) -> Measures:
         """Return the measures of all batches added; call it once."""
@@ -165,8 +181,7 @@ class EventMeasures:
         received = broadcasts.resolve(self.instants[RECEIVED], windowed)
         delivered = broadcasts.resolve(self.instants[DELIVERED], windowed)
         own = int(np.count_nonzero(delivered.own))
-        pairs = list(self.process_codes.codes)
-        nodes = sorted({pairs[process] >> 32 for process in self.processes})
+        nodes = self._nodes()
         measures: Measures = {
             "nodes": len(nodes),
             "end_us": self.end_us,
@@ -177,7 +192,8 @@ class EventMeasures:
             "own_deliveries": own,
         }
         discarded = broadcasts.resolve(self.instants[DISCARDED], windowed)
-        reason = self.discard_reasons.take()[discarded.place]
+        reason = self.discard_reasons.take()
+        reason = reason if discarded.place is None else reason[discarded.place]
         copies = FirstCopies(received)
         discards, times = measure_discarded(discarded, reason, self.reasons.codes, copies, broadcasts)
         measures |= discards
@@ -187,11 +203,17 @@ class EventMeasures:
         expired = measures["expired"]
         assert expired is not None
         measures["expired_share"] = ratio(expired, receptions)
-        node_of = np.array([pair >> 32 for pair in pairs], np.int64)
-        measures |= self._routing(broadcasts, received, delivered, nodes, node_of)
-        measures |= summarise("transit_us", broadcasts.since(received, own=False))
-        measures |= summarise("wait_us", copies.waits(delivered))
-        measures |= summarise("age_us", broadcasts.since(delivered, own=False))
+        waits = copies.waits_in_order(delivered)
+        at_once = waits is not None and not waits.any()  # was every message delivered when it was received?
+        transits = broadcasts.since(received, own=False)
+        ages = transits if at_once else broadcasts.since(delivered, own=False)
+        measures |= self._routing(broadcasts, received, delivered, copies, ages if waits is not None else None)
+        measures |= (of_transits := summarise("transit_us", transits))
+        measures |= summarise("wait_us", copies.waits(delivered) if waits is None else waits)
+        if at_once:
+            measures |= {f"age_us_{name}": of_transits[f"transit_us_{name}"] for name in STATISTICS}
+        else:
+            measures |= summarise("age_us", ages)
         measures |= summarise("own_age_us", broadcasts.since(delivered, own=True))
         measures |= self._observations(broadcasts, windowed)
         measures |= self._packets()
@@ -206,15 +228,24 @@ class EventMeasures:
             over_radio,
         )
 
+    def _nodes(self) -> list[int]:
+        """Return the codes of all nodes that have rows."""
+        pairs = list(self.process_codes.codes)
+        return sorted({pairs[process] >> 32 for process in self.processes})
+
     def _routing(
         self,
         broadcasts: Broadcasts,
         received: MessageRows,
         delivered: MessageRows,
-        nodes: list[int],
-        node_of: Integers,
+        copies: FirstCopies,
+        ages: Integers | None,
     ) -> Measures:
-        """Return the measures by which routing protocols are compared (`delivery.py`)."""
+        """Return the measures by which routing protocols are compared (`delivery.py`).
+
+        `ages` are those of deliveries elsewhere if these are the receptions, in their order.
+        """
+        node_of = np.array([pair >> 32 for pair in self.process_codes.codes], np.int64)
         deadlines, destinations = (
             kept.take()[broadcasts.first] for kept in (self.addressed.deadlines, self.addressed.counts)
         )
@@ -222,25 +253,40 @@ class EventMeasures:
         source = node_of[broadcasts.source] if broadcasts.keys.size else broadcasts.source
         chosen = broadcasts.measured
         expected = expected_pairs(
-            broadcasts.at[chosen], until[chosen], source[chosen], destinations[chosen], nodes, self.presence
+            broadcasts.at[chosen],
+            until[chosen],
+            source[chosen],
+            destinations[chosen],
+            self._nodes(),
+            self.presence,
         )
-        rows = (delivered.message >= 0) & ~delivered.own
-        at_node, message = node_of[delivered.process[rows]], delivered.message[rows]
-        ages = delivered.at[rows] - broadcasts.at[message]
-        elsewhere = at_node != source[message]
-        if not elsewhere.all():
-            at_node, message, ages = at_node[elsewhere], message[elsewhere], ages[elsewhere]
-        pairs = RowsByPair(at_node, message)
-        self.samples["age_us"] = ages if pairs.are_unique() else _least_ages(at_node, message, ages)
+        sender = self.hops.senders()
+        sender = sender if received.place is None else sender[received.place]
+        if ages is not None and self.process_codes.one_life_each() and copies.rows.are_unique():
+            process_of = np.full(len(self.process_codes.names.codes) + 1, -1, np.int64)
+            process_of[node_of] = np.arange(node_of.size)
+            self.samples["age_us"] = ages
+            hops = hops_of(
+                copies.rows, received.process, received.message, process_of[sender], broadcasts.source
+            )
+            counted = hops > 0
+        else:
+            rows = (delivered.message >= 0) & ~delivered.own
+            at_node, message = node_of[delivered.process[rows]], delivered.message[rows]
+            ages = delivered.at[rows] - broadcasts.at[message]
+            elsewhere = at_node != source[message]
+            if not elsewhere.all():
+                at_node, message, ages = at_node[elsewhere], message[elsewhere], ages[elsewhere]
+            pairs = RowsByPair(at_node, message)
+            self.samples["age_us"] = ages if pairs.are_unique() else _least_ages(at_node, message, ages)
+            known = received.message >= 0
+            at_node, message = node_of[received.process[known]], received.message[known]
+            hops = hops_of(RowsByPair(at_node, message), at_node, message, sender[known], source)
+            counted = (hops > 0) & pairs.has(at_node, message)
         reached = self.samples["age_us"].size
         measures: Measures = {"expected_deliveries": expected, "delivery_ratio": ratio(reached, expected)}
         measures |= ratios_within(self.samples["age_us"], expected)
         measures |= self.transfers.measures(received.at.size, reached)
-        sender = self.hops.senders()[received.place]
-        known = received.message >= 0
-        at_node, message = node_of[received.process[known]], received.message[known]
-        hops = hops_of(at_node, message, sender[known], source[message])
-        counted = (hops > 0) & pairs.has(at_node, message)
         self.samples["hop_count"] = hops[counted]
         return measures | summarise("hop_count", hops[counted])
 

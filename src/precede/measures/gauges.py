@@ -53,7 +53,7 @@ class GaugeMeasures:
         for name in sorted(self.names.codes):
             rows = np.flatnonzero(columns["name"] == self.names.codes[name])
             node, at, value = (columns[column][rows] for column in ("node", "at_us", "value"))
-            inside = (at >= self.window.begin) & (at < self.window.end)
+            inside = self.window.has(at)
             sampled = value[inside]
             if sampled.size:
                 peak = int(max(columns["peak"][rows][inside].max(), sampled.max()))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from precede.core.instants import Instant, parse_duration
-from precede.measures.columns import Flags, Growing, Integers, Names, read_integers
+from precede.measures.columns import Flags, Growing, Integers, Names, joined, read_integers, spans
 from precede.measures.pairs import RowsByPair
 
 _MOST_MESSAGES: Final = 1 << 22
@@ -32,6 +33,10 @@ class Window(NamedTuple):
             return None
         return cls(parse_duration(warmup or "0s"), end - parse_duration(cooldown or "0s"))
 
+    def has(self, at: Integers) -> Flags:
+        """Return which of these instants are in the window."""
+        return (at >= self.begin) & (at < self.end)
+
 
 class Processes:
     """One code for each pair of a node and an incarnation."""
@@ -39,60 +44,75 @@ class Processes:
     def __init__(self) -> None:
         self.names = Names()
         self.codes: dict[int, int] = {}
+        self._first_lives = np.empty(0, np.int32)  # by the code of a name: the process of incarnation 0, or -1
 
-    def read(self, batch: pa.RecordBatch, name: str, incarnation: str) -> Integers:
-        """Return the process codes of a batch, from its columns of node names and incarnations."""
-        return self.read_both(batch, name, incarnation)[1]
+    def read(
+        self, batch: pa.RecordBatch, name: str, incarnation: str, rows: Integers | None = None
+    ) -> tuple[Integers, Integers]:
+        """Return the codes of the names of nodes and those of the processes, of a batch or of some rows."""
+        named: Integers = self.names.read(batch, name, rows)
+        number = read_integers(batch, incarnation, 0, rows)
+        if number.any() or (named < 0).any():
+            pairs, inverse = np.unique((named.astype(np.int64) << 32) | number, return_inverse=True)
+            table = [self.codes.setdefault(int(pair), len(self.codes)) for pair in pairs]
+            return named, np.asarray(np.array(table, np.int32)[inverse])
+        unseen = np.full(len(self.names.codes) - self._first_lives.size, -1, np.int32)
+        self._first_lives = np.concatenate((self._first_lives, unseen))
+        process = self._first_lives[named]
+        if (process < 0).any():
+            for node in np.unique(named[process < 0]).tolist():
+                self._first_lives[node] = self.codes.setdefault(node << 32, len(self.codes))
+            process = self._first_lives[named]
+        return named, process
 
-    def read_both(self, batch: pa.RecordBatch, name: str, incarnation: str) -> tuple[Integers, Integers]:
-        """Return the codes of the names of nodes, and the process codes."""
-        named = self.names.read(batch, name).astype(np.int64)
-        number = read_integers(batch, incarnation)
-        if number.any():
-            pairs, inverse = np.unique((named << 32) | number, return_inverse=True)
-        else:
-            names = np.flatnonzero(np.bincount(named + 1)) - 1
-            place = np.zeros(len(self.names.codes) + 1, np.int64)
-            place[names] = np.arange(names.size)
-            pairs, inverse = names << 32, place[named]
-        table = [self.codes.setdefault(int(pair), len(self.codes)) for pair in pairs]
-        return named, np.asarray(np.array(table, np.int64)[inverse])
+    def one_life_each(self) -> bool:
+        """Return whether no node had two incarnations."""
+        return len({pair >> 32 for pair in self.codes}) == len(self.codes)
 
 
 class Collected:
     """The process, message and instant of all rows of one kind."""
 
     def __init__(self) -> None:
-        self.process, self.source, self.number, self.at = Growing(), Growing(), Growing(), Growing()
+        self.process, self.source = Growing(np.int32), Growing(np.int32)
+        self.number, self.at = Growing(), Growing()
 
-    def add(self, rows: Integers, process: Integers, source: Integers, number: Integers, at: Integers) -> None:
-        # a process and a source are codes far below 2**31, kept in one number
-        self.process.add((process[rows] << 32) | source[rows])
-        self.number.add(number[rows])
-        self.at.add(at[rows])
+    def add(self, process: Integers, source: Integers, number: Integers, at: Integers) -> None:
+        self.process.add(process)
+        self.source.add(source)
+        self.number.add(number)
+        self.at.add(at)
 
 
 class MessageRows(NamedTuple):
-    """Rows of one kind: `message` is the index of the broadcast, or -1; `own`: this node broadcast it."""
+    """Rows of one kind: `message` is the index of the broadcast, or -1; `own`: this node broadcast it.
 
-    place: Integers
+    `place` is where these rows were among all rows of the kind; None if they are all of them.
+    """
+
+    place: Integers | None
     process: Integers
     message: Integers
     at: Integers
     own: Flags
 
     def chosen(self, rows: Flags) -> MessageRows:
-        return MessageRows(
-            self.place[rows], self.process[rows], self.message[rows], self.at[rows], self.own[rows]
-        )
+        place = np.flatnonzero(rows) if self.place is None else self.place[rows]
+        return MessageRows(place, self.process[rows], self.message[rows], self.at[rows], self.own[rows])
+
+    def others(self) -> Iterator[tuple[Integers, Integers, Integers]]:
+        """Yield process, message and instant of the rows about others' messages that are known, in parts."""
+        for span in spans(self.at.size):
+            process, message, at = self.process[span], self.message[span], self.at[span]
+            rows = (message >= 0) & ~self.own[span]
+            yield (process, message, at) if rows.all() else (process[rows], message[rows], at[rows])
 
 
 class Broadcasts:
     """The broadcast messages of a run, by their birth, and a search for them by source and number."""
 
     def __init__(self, kept: Collected, window: Window | None) -> None:
-        joined, number, at = kept.process.take(), kept.number.take(), kept.at.take()
-        source = joined & 0xFFFFFFFF
+        source, number, at = kept.source.take().astype(np.int64), kept.number.take(), kept.at.take()
         self.numbers = np.unique(number)
         self.width = max(1, self.numbers.size)
         key = source * self.width + np.searchsorted(self.numbers, number)
@@ -105,22 +125,21 @@ class Broadcasts:
         self.first, self.at = first, at[first]
         self.measured = np.ones(self.keys.size, np.bool_)
         if window is not None:
-            self.measured = (self.at >= window.begin) & (self.at < window.end)
+            self.measured = window.has(self.at)
         self.source = source[first]
         self.rows = number.size if window is None else int(np.count_nonzero(self.measured))
 
     def resolve(self, kept: Collected, windowed: bool) -> MessageRows:
         """Find the messages of collected rows. With a window, only rows of measured messages are returned."""
-        joined, number, at = kept.process.take(), kept.number.take(), kept.at.take()
-        process, source = joined >> 32, joined & 0xFFFFFFFF
-        own = process == source
-        message = self.find(source, number)
-        place = np.arange(at.size)
-        if windowed:
-            inside = (message >= 0) & self.measured[message] if self.keys.size else message >= 0
-            place, process, message = place[inside], process[inside], message[inside]
-            at, own = at[inside], own[inside]
-        return MessageRows(place, process, message, at, own)
+        process, source = kept.process.take(), kept.source.take()
+        number, at = kept.number.take(), kept.at.take()
+        message: Integers = np.empty(at.size, np.int32)
+        for span in spans(at.size):
+            message[span] = self.find(source[span], number[span])
+        rows = MessageRows(None, process, message, at, process == source)
+        if not windowed:
+            return rows
+        return rows.chosen((message >= 0) & self.measured[message] if self.keys.size else message >= 0)
 
     def find(self, source: Integers, number: Integers) -> Integers:
         """Return the index of each message among the broadcasts; -1 if it was not broadcast."""
@@ -130,11 +149,11 @@ class Broadcasts:
         if sources:
             inside = (source < sources) & (number < numbers)
             if inside.all():
-                return np.asarray(self._table[source, number])
+                return np.asarray(self._table.ravel().take(source * np.int64(numbers) + number))
             return np.where(inside, self._table[source * inside, number * inside], -1)
         rank = np.searchsorted(self.numbers, number)
         rank[rank == self.width] = 0
-        key = source * self.width + rank
+        key = source.astype(np.int64) * self.width + rank
         place = np.searchsorted(self.keys, key)
         place[place == self.keys.size] = 0
         is_known = (self.keys[place] == key) & (self.numbers[rank] == number)
@@ -151,25 +170,50 @@ class Broadcasts:
 
     def since(self, table: MessageRows, own: bool) -> Integers:
         """Return the time from the broadcast to each row about a node's `own` messages, or about others'."""
-        rows = (table.own == own) & (table.message >= 0)
+        if not own:
+            return joined(table.at.size, (at - self.at.take(message) for _, message, at in table.others()))
+        rows = table.own & (table.message >= 0)
         return np.asarray(table.at[rows] - self.at[table.message[rows]])
 
 
 class FirstCopies:
-    """When each process received each message first."""
+    """When each process received each message first. `rows` finds the row of a reception."""
 
     def __init__(self, received: MessageRows) -> None:
-        known = received if (received.message >= 0).all() else received.chosen(received.message >= 0)
-        self._at = known.at
-        self._rows = RowsByPair(known.process, known.message)
+        self._is_complete = bool((received.message >= 0).all())
+        known = received if self._is_complete else received.chosen(received.message >= 0)
+        self._known = known
+        self.rows = RowsByPair(known.process, known.message)
 
     def waits(self, table: MessageRows) -> Integers:
         """Return the time since the first copy, for each row about a message that its node has received."""
-        if not self._at.size or not table.at.size:
+        if not self._known.at.size or not table.at.size:
             return np.empty(0, np.int64)
-        rows = (table.message >= 0) & ~table.own
-        first = self._rows.find(table.process[rows], table.message[rows])
-        paired = first >= 0
-        if paired.all():
-            return np.asarray(table.at[rows] - self._at[first])
-        return np.asarray(table.at[rows][paired] - self._at[first[paired]])
+        waits = self.waits_in_order(table)
+        return joined(table.at.size, self._waits(table)) if waits is None else waits
+
+    def waits_in_order(self, table: MessageRows) -> Integers | None:
+        """Return the waits if the rows about others' messages are of all receptions, in their order, else None.
+
+        Then they need no search. It is so if every message is delivered as soon as it is received.
+        """
+        known = self._known
+        if not self._is_complete:
+            return None
+        waits: Integers = np.empty(known.at.size, np.int64)
+        end = 0
+        for process, message, at in table.others():
+            rows = slice(end, end + at.size)
+            end += at.size
+            if end > waits.size or (known.process[rows] != process).any():
+                return None
+            if (known.message[rows] != message).any():
+                return None
+            waits[rows] = at - known.at[rows]
+        return waits if end == waits.size else None
+
+    def _waits(self, table: MessageRows) -> Iterator[Integers]:
+        for process, message, at in table.others():
+            first = self.rows.find(process, message)
+            paired = first >= 0
+            yield at[paired] - self._known.at[first[paired]]

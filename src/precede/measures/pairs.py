@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from precede.measures.columns import Flags, Integers
+from precede.measures.columns import Flags, Integers, joined, spans
 
 _PLACES_PER_ROW: Final = 32
 _ABSENT: Final = 1 << 40
@@ -22,15 +22,19 @@ class RowsByPair:
         nodes = int(node.max()) + 1 if self.rows else 1
         self._least = np.full(nodes, _ABSENT, np.int64)
         self._most = np.full(nodes, -1, np.int64)
-        np.minimum.at(self._least, node, message)
-        np.maximum.at(self._most, node, message)
+        for span in spans(self.rows):
+            np.minimum.at(self._least, node[span], message[span])
+            np.maximum.at(self._most, node[span], message[span])
         widths = np.maximum(self._most - self._least + 1, 0)
         self._begin = np.cumsum(widths) - widths - self._least
         places = int(widths.sum())
         self._first = self._order = self._keys = np.empty(0, np.int64)
         if places <= _PLACES_PER_ROW * self.rows:
             self._first = np.full(places, -1, np.int32)
-            self._first[(self._begin[node] + message)[::-1]] = np.arange(self.rows - 1, -1, -1, dtype=np.int32)
+            for span in reversed([*spans(self.rows)]):  # of two rows with one pair the first one stays
+                keys = self._begin.take(node[span]) + message[span]
+                rows = np.arange(span.start, span.stop, dtype=np.int32)
+                self._first[keys[::-1]] = rows[::-1]
         else:
             keys = self._begin[node] + message
             self._order = np.argsort(keys, kind="stable")
@@ -38,20 +42,23 @@ class RowsByPair:
 
     def find(self, node: Integers, message: Integers) -> Integers:
         """Return the first row of each of these pairs; -1 if there is none."""
+        return joined(node.size, (self._find(node[span], message[span]) for span in spans(node.size)))
+
+    def _find(self, node: Integers, message: Integers) -> Integers:
         if not self.rows:
             return np.full(node.size, -1, np.int64)
         known = (node >= 0) & (node < self._least.size)
         node = node if known.all() else np.where(known, node, 0)
-        known &= (message >= self._least[node]) & (message <= self._most[node])
-        keys = self._begin[node] + message
+        known &= (message >= self._least.take(node)) & (message <= self._most.take(node))
+        keys = self._begin.take(node) + message
         if not known.all():
             keys[~known] = self._begin[np.argmax(self._most)] + self._most.max()  # any key that is there
         if self._first.size:
-            found = self._first[keys]
+            rows = self._first[keys]
         else:
             place = np.minimum(np.searchsorted(self._keys, keys), self.rows - 1)
-            found = np.where(self._keys[place] == keys, self._order[place], -1)
-        return np.asarray(found if known.all() else np.where(known, found, -1))
+            rows = np.where(self._keys[place] == keys, self._order[place], -1)
+        return np.asarray(rows if known.all() else np.where(known, rows, -1))
 
     def has(self, node: Integers, message: Integers) -> Flags:
         return np.asarray(self.find(node, message) >= 0)

@@ -39,7 +39,9 @@ def summarise(name: str, values: Integers) -> Measures:
         f"{name}_min": int(values.min()),
         f"{name}_max": int(values.max()),
     }
-    for percentile, value in zip(PERCENTILES, np.percentile(values, PERCENTILES), strict=True):
+    is_constant = measures[f"{name}_min"] == measures[f"{name}_max"]
+    ranks = np.percentile(values[:1] if is_constant else values, PERCENTILES)
+    for percentile, value in zip(PERCENTILES, ranks, strict=True):
         measures[f"{name}_p{percentile}"] = float(value)
     return measures
 

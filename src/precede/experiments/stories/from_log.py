@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from precede.experiments.swarm.events import events_of
 from precede.experiments.swarm.plan import Plan
-from precede.experiments.swarm.swarm import events_of
 
 _KINDS: Final = (
     "started",

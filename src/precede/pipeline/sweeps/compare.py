@@ -67,12 +67,17 @@ class _Sweep:
         return compare(table, seeds, self.claims, table["sweep"][0].as_py())
 
 
-def _samples(measures: pa.Table, seeds: Mapping[str, int], claims: Claims) -> list[Sample]:
-    """Return one sample for each run: the measures that claims name."""
+def claimed_measures(claims: Claims) -> set[str]:
+    """Return the measures that claims name, and `nodes`, which every run has: so every run becomes a sample."""
     names = {name for claim in claims.claim for name in (claim.measure, *claim.also)}
     others = [claim.against for claim in claims.claim if claim.against is not None]
-    names |= {str(point["measure"]) for point in others if "measure" in point}
-    read = pa.array(sorted({*names, "nodes"}))  # every run has `nodes`, so every run becomes a sample
+    return names | {str(point["measure"]) for point in others if "measure" in point} | {"nodes"}
+
+
+def _samples(measures: pa.Table, seeds: Mapping[str, int], claims: Claims) -> list[Sample]:
+    """Return one sample for each run: the measures that claims name."""
+    names = claimed_measures(claims)
+    read = pa.array(sorted(names))
     chosen = measures.filter(pc.and_(pc.equal(measures["scope"], "run"), pc.is_in(measures["measure"], read)))
     samples: dict[str, Sample] = {}
     for row in chosen.to_pylist():

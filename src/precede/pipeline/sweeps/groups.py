@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -37,23 +38,39 @@ def _group_batches(batches: Iterator[pa.RecordBatch], level: float) -> Iterator[
 
 
 def group_rows(measures: pa.Table, level: float = LEVEL) -> pa.Table:
-    """Return rows of scope `group` from those of scope `run`. A run without a row for a count contributes 0."""
-    counted = pc.and_(pc.equal(measures["scope"], "run"), pc.is_valid(measures["value"]))
-    values_of_runs = measures.select([*_GROUP, "measure", "value"]).filter(counted)
-    grouped = values_of_runs.group_by([*_GROUP, "measure"], use_threads=False)
-    values = {
-        tuple(row[name] for name in (*_GROUP, "measure")): row["value_list"]
-        for row in grouped.aggregate([("value", "list")]).to_pylist()
-    }
-    runs: dict[tuple[str, ...], int] = {}
-    for key, several in values.items():
-        runs[key[:-1]] = max(runs.get(key[:-1], 0), len(several))
-    rows = []
-    for key in sorted(values):
-        zeros = runs[key[:-1]] - len(values[key]) if re.match(COUNTED, key[-1]) else 0
-        labels = dict(zip((*_GROUP, "measure"), key, strict=True))
-        rows.append(labels | summarised([*values[key], *[0.0] * zeros], level))
-    return pa.Table.from_pylist(rows, schema=MEASURES.arrow())
+    """Return rows of scope `group` from those of scope `run`."""
+    grouped = GroupedValues()
+    grouped.add(measures)
+    return grouped.rows(level)
+
+
+class GroupedValues:
+    """The values of each measure in each group of runs. Rows of `measures` are added block by block."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, ...], array[float]] = {}
+
+    def add(self, measures: pa.Table) -> None:
+        """Add the values of rows of scope `run`; the rows themselves are not kept."""
+        counted = pc.and_(pc.equal(measures["scope"], "run"), pc.is_valid(measures["value"]))
+        values_of_runs = measures.select([*_GROUP, "measure", "value"]).filter(counted)
+        grouped = values_of_runs.group_by([*_GROUP, "measure"], use_threads=False)
+        for row in grouped.aggregate([("value", "list")]).to_pylist():
+            key = tuple(row[name] for name in (*_GROUP, "measure"))
+            self._values.setdefault(key, array("d")).extend(row["value_list"])
+
+    def rows(self, level: float = LEVEL) -> pa.Table:
+        """Return rows of scope `group`. A run without a row for a count contributes 0."""
+        runs: dict[tuple[str, ...], int] = {}
+        for key, several in self._values.items():
+            runs[key[:-1]] = max(runs.get(key[:-1], 0), len(several))
+        rows = []
+        for key in sorted(self._values):
+            values = self._values[key]
+            zeros = runs[key[:-1]] - len(values) if re.match(COUNTED, key[-1]) else 0
+            labels = dict(zip((*_GROUP, "measure"), key, strict=True))
+            rows.append(labels | summarised([*values, *[0.0] * zeros], level))
+        return pa.Table.from_pylist(rows, schema=MEASURES.arrow())
 
 
 def summarised(values: Sequence[float], level: float = LEVEL) -> dict[str, Any]:

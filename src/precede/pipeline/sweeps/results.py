@@ -1,6 +1,6 @@
 """A sweep's tables from the marks of its runs: `runs`, `verdicts`, `violations`, `measures` of runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -16,13 +16,11 @@ _RUNS_AT_ONCE: Final = 1_000
 """The rows of so many runs are Python objects at a time: those of 100,000 runs would take gigabytes."""
 
 
-def result_tables(grid: Grid, marks: Marks) -> dict[str, pa.Table]:
-    """Return the tables of a sweep without the measures of groups; rows are in the order of the grid."""
-    blocks = []
+def result_blocks(grid: Grid, marks: Marks) -> Iterator[dict[str, pa.Table]]:
+    """Yield the tables of a block of runs after the other, in the order of the grid; an empty block if none."""
     for first in range(0, max(1, len(grid.points)), _RUNS_AT_ONCE):
         points = grid.points[first : first + _RUNS_AT_ONCE]
-        blocks.append(_tables_of(grid.name, [(point, marks[point.id]) for point in points]))
-    return {name: pa.concat_tables([block[name] for block in blocks]) for name in blocks[0]}
+        yield _tables_of(grid.name, [(point, marks[point.id]) for point in points])
 
 
 def _tables_of(sweep: str, runs: Sequence[tuple[Point, Mapping[str, Any]]]) -> dict[str, pa.Table]:

@@ -4,7 +4,7 @@ A task takes several runs. It simulates each one, a long one into a folder of it
 judge the log and computes the measures. Then it packs the rows of its runs into one file per table, and one
 commit record makes the runs visible, with everything small about each run: its *mark* (`sweeps.packs`). A run
 with a mark is not run again, a run without one is run from its beginning, whatever process was killed. The
-driver makes tables from the marks (`sweeps.results`). Runs that another version of this package left are run
+driver makes tables from the marks (`sweeps.tables`). Runs that another version of this package left are run
 again (`experiments.code_version`); their new commit replaces the old one.
 
 A run that raises is marked `failed` with its traceback and does not stop the others; the next sweep tries it

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import pyarrow as pa
@@ -16,12 +15,10 @@ from precede.experiments.grid import Grid
 from precede.lake.commits import SWEEPS
 from precede.lake.layout import Lake
 from precede.pipeline.sessions.tasks import Progress
-from precede.pipeline.sweeps.compare import compare, missed
-from precede.pipeline.sweeps.differences import differences
-from precede.pipeline.sweeps.groups import group_rows
+from precede.pipeline.sweeps.compare import missed
 from precede.pipeline.sweeps.marks import Marks, SweepOptions
-from precede.pipeline.sweeps.results import result_tables
 from precede.pipeline.sweeps.simulate import SweptRuns, run_sweep
+from precede.pipeline.sweeps.tables import SweepTables
 from precede.reproduction.claims import read_claims
 
 if TYPE_CHECKING:
@@ -63,13 +60,14 @@ def sweep(
     with lake.job(f"sweep-{grid.name}").hold() as job:
         claims = None if grid.claims is None else read_claims(Path(grid.claims))
         swept = run_sweep(lake, grid, session, options or SweepOptions(), job, progress)
-        tables = make_tables(grid, swept.marks)
+        tables = SweepTables(grid, swept.marks, claims)
+        files = [job.add_rows("measures", grid.name, tables.measures())]
+        others = tables.others()
+        files += [job.add_rows(name, grid.name, rows) for name, rows in others.items()]
         summary = summarise_sweep(swept)
         if claims is not None:
-            seeds = {point.id: point.run.seed for point in grid.points}
-            tables["comparisons"] = compare(tables["measures"], seeds, claims, grid.name)
-            summary = _with_claims(summary, tables["comparisons"])
-        job.write_tables(SWEEPS, grid.name, tables)
+            summary = _with_claims(summary, others["comparisons"])
+        job.commit(SWEEPS, grid.name, files)
     return summary
 
 
@@ -94,16 +92,6 @@ def swept_before(lake: Lake, grid: Grid, options: SweepOptions) -> SweepSummary 
     if options.measures and not lake.count("measures", grid.name):
         return None
     return summarise_sweep(SweptRuns(name=grid.name, finished_before=len(ids), marks=marks.of(ids)))
-
-
-def make_tables(grid: Grid, marks: Mapping[str, dict[str, Any]]) -> dict[str, pa.Table]:
-    tables = result_tables(grid, marks)
-    measures = tables["measures"]
-    if measures.num_rows:
-        tables["measures"] = pa.concat_tables([measures, group_rows(measures)])
-    seeds = {point.id: point.run.seed for point in grid.points}
-    tables["differences"] = differences(measures, seeds, grid.name)
-    return tables
 
 
 def summarise_sweep(swept: SweptRuns) -> SweepSummary:

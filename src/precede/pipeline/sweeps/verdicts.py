@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from precede.experiments.swarm.verifying import verify_world
 from precede.witness.verdict import ORDERS, read_order
-from precede.witness.verify import verify
 
 _KEPT: Final = (
     *("order", "verdict", "rows", "deliveries_checked", "violations"),
@@ -16,5 +16,5 @@ _KEPT: Final = (
 
 def judge(events: Path | pa.Table, promised: str) -> dict[str, Any]:
     """Verify a run's log for its promised order, else causal, and return the verdict as plain data."""
-    plain = verify(events, read_order(promised) if promised in ORDERS else "causal").plain()
+    plain = verify_world(events, read_order(promised) if promised in ORDERS else "causal").plain()
     return {"promised": promised, **{name: plain[name] for name in _KEPT}}
