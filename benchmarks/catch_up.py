@@ -52,6 +52,9 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
 }
 BEFORE: Final = 100
 """Messages that everybody delivers before the fourth member is killed."""
+PAYLOAD_BYTES: Final = 100
+ROW_BYTES: Final = PAYLOAD_BYTES + 5
+"""A row of the table as it is in a snapshot: a payload, its length, and the row's number."""
 
 
 class Lossy(precede.UdpTransport):
@@ -115,8 +118,8 @@ async def member(settings: dict[str, Any]) -> None:
     """Join, and obey lines: a number is how many messages to broadcast. Print the state all the time."""
     name, order, folder = settings["name"], settings["order"], Path(settings["folder"])
     file = folder / f"{name}.state"
-    rows = settings["state"] // 200 if order == "total" else 0
-    state = State(order == "total", table={row: bytes(190) for row in range(rows)})
+    rows = settings["state"] // ROW_BYTES if order == "total" else 0
+    state = State(order == "total", table={row: bytes(PAYLOAD_BYTES) for row in range(rows)})
     if file.exists():
         state = msgspec.msgpack.decode(file.read_bytes(), type=State)
 
@@ -176,7 +179,7 @@ async def member(settings: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             for number in range(int(line)):
-                await send(group, f"{name} {number}".encode().ljust(100))
+                await send(group, f"{name} {number}".encode().ljust(PAYLOAD_BYTES))
         for task in tasks:
             task.cancel()
 

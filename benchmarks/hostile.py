@@ -278,14 +278,15 @@ def liars(packets: int, seed: int) -> dict[str, Any]:
 
 
 def measured(combination: Combination, packets: int, seed: int, equivocates: bool, subtle: bool) -> Outcome:
-    """Attack once; a slow call is measured again, because one seed is one world, and the shorter time counts.
+    """Attack once; a slow call is measured again, up to three times: the shortest time counts.
 
     On a busy virtual machine the clock of a thread sometimes counts time in which it did not run.
     """
     outcome = attack(combination, packets, seed, equivocates, subtle=subtle)
-    if outcome.slowest.cpu_s > SLOW_CALL_S:
-        again = attack(combination, packets, seed, equivocates, subtle=subtle)
-        outcome.slowest = min(outcome.slowest, again.slowest)
+    for _ in range(3):
+        if outcome.slowest.cpu_s > SLOW_CALL_S:
+            again = attack(combination, packets, seed, equivocates, subtle=subtle)
+            outcome.slowest = min(outcome.slowest, again.slowest)
     return outcome
 
 

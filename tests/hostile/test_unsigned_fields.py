@@ -24,6 +24,9 @@ from precede.protocols.multicast.rule import LifePacket
 from precede.protocols.outbox import AckPacket
 from precede.protocols.vcube2018.packets import VCubeStatePacket, VCubeTestPacket
 from precede.runtime.links.authorship import Authors
+from precede.runtime.transfer.history_wants import HistoryWants
+from precede.runtime.transfer.packets import KINDS, HistoryAsk, HistoryPart, SnapshotOffer, TransferPacket
+from precede.runtime.transfer.snapshot import signed_bytes
 from tests.hostile.members import (
     BEGIN,
     GROUP,
@@ -50,6 +53,7 @@ SAID = {
     "stations": "**Stations**",
     "gossip": "**Over `gossip`**",
     "routing": "**Over the routings**",
+    "transfer": "**State transfer.**",
 }
 UNSIGNED: dict[str, tuple[str, set[str]]] = {
     "direct": ("", set()),
@@ -82,6 +86,15 @@ UNSIGNED: dict[str, tuple[str, set[str]]] = {
     "drift_checkpoint": ("drift", {"view", "timestamp", "sources", "done", "extra", "origin"}),
 }
 """Kind of packet: the paragraph about it, and its unsigned fields. Those of the stations are all unsigned."""
+UNSIGNED_TRANSFERS: dict[str, set[str]] = {
+    "HistoryAsk": {"after", "tops"},
+    "HistoryPart": {"after", "last", "more", "ends", "packets"},
+    "SnapshotAsk": {"number"},
+    "SnapshotOffer": set(),
+    "SnapshotFetch": {"number", "offset"},
+    "SnapshotChunk": {"number", "offset", "more", "data"},
+}
+"""The same for state transfer. Packets in a part are signed in themselves, chunks by the offer's digest."""
 
 
 def kinds() -> dict[str, type[Packet]]:
@@ -125,6 +138,51 @@ def test_every_unsigned_field_is_known_and_answered() -> None:
         assert unsigned(kind) == fields, name
         assert not fields or SAID[paragraph] in PAGE, name
     assert SAID["stations"] in PAGE
+
+
+def unsigned_of_transfer(kind: type[Any]) -> set[str]:
+    """The fields of a packet of state transfer that its maker's signature does not cover."""
+    fields = set(kind.__struct_fields__) - {"signature"}
+    if kind is not SnapshotOffer:
+        return fields
+    offer = SnapshotOffer(1, 1, bytes(32), b"", b"")
+    others = {"number": 2, "size": 2, "digest": bytes([1] * 32), "cut": b"other"}
+    return {
+        field
+        for field in fields
+        if signed_bytes(GROUP, MAL, offer)
+        == signed_bytes(GROUP, MAL, msgspec.structs.replace(offer, **{field: others[field]}))
+    }
+
+
+def test_every_unsigned_field_of_state_transfer_is_known_and_answered() -> None:
+    assert {kind.__name__: unsigned_of_transfer(kind) for kind in KINDS} == UNSIGNED_TRANSFERS
+    assert SAID["transfer"] in PAGE
+
+
+@pytest.mark.parametrize("step", [0, 1, (1 << 40) - 1])
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_liar_that_gives_history_does_not_keep_another_members_history_away(
+    step: int, ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The liar's parts cover nothing, little or everything, perhaps without an end. Then another is asked."""
+    now = [0.0]
+    monkeypatch.setattr("precede.runtime.transfer.history_wants.time.monotonic", lambda: now[0])
+    taken: list[bytes] = []
+    wants: HistoryWants
+
+    def answer(packet: TransferPacket, to: int) -> None:
+        assert isinstance(packet, HistoryAsk)
+        if to == MAL:
+            wants.part(HistoryPart(packet.after, packet.after + step, True, ends, (b"senseless",)), MAL)
+        else:
+            wants.part(HistoryPart(packet.after, 3, False, True, (b"honest",)), to)
+
+    wants = HistoryWants(list, lambda packet, sender: taken.append(packet), answer)
+    while b"honest" not in taken and now[0] < 120:
+        now[0] += 0.25
+        wants.step(True, [MAL, 0])
+    assert b"honest" in taken
 
 
 def running(combination: Combination, **options: Any) -> Group:

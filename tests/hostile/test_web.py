@@ -100,11 +100,11 @@ def test_a_redirection_does_not_end_a_link_for_good(location: str) -> None:
     """A man in the middle once ended the task that connects: the member stayed alone after he was gone."""
 
     async def run() -> None:
-        asked = 0
+        requests = 0
 
         async def misdirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal asked
-            asked += 1
+            nonlocal requests
+            requests += 1
             await reader.readuntil(b"\r\n\r\n")
             writer.write(f"HTTP/1.1 302 Found\r\nLocation: {location}\r\n\r\n".encode())
             await writer.drain()
@@ -114,7 +114,7 @@ def test_a_redirection_does_not_end_a_link_for_good(location: str) -> None:
         host, port = server.sockets[0].getsockname()
         member = WebSocketTransport(peers=[f"ws://{host}:{port}"])
         await member.start(lambda frame, where: None)
-        await until(lambda: asked > 1)
+        await until(lambda: requests > 1)
         await member.stop()
         server.close()
 

@@ -85,8 +85,8 @@ def test_no_message_stops_a_gateway(caplog: pytest.LogCaptureFixture) -> None:
             listening.cancel()
 
     asyncio.run(run())
-    told = [text for text in caplog.messages if "the gateway of guests" in text]
-    assert told == ["the gateway of guests leaves a message of dora out: too large for this network"]
+    warnings = [text for text in caplog.messages if "the gateway of guests" in text]
+    assert warnings == ["the gateway of guests leaves a message of dora out: too large for this network"]
 
 
 def test_a_gateway_sends_on_what_a_guest_says_in_its_own_name_alone() -> None:

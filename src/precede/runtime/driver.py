@@ -96,7 +96,7 @@ class Driver(EffectHandler):
         self.on_discard: Callable[[Message, str], None] = lambda message, reason: None
         self.on_failure: Callable[[StoreFailed], None] = lambda error: None
         self.hold: Callable[[Packet, Callable[[], None]], bool] = lambda packet, go_on: False
-        self._reception = Reception(codec, self.dropped, self.packets)
+        self.reception = Reception(codec, self.dropped, self.packets)
         self._clock = SteadyClock(clock, store.remembered("clock", 0))
         self._clock_kept = self._clock.latest
         self._timers = Timers(self._clock, speed, self._fire)
@@ -144,8 +144,8 @@ class Driver(EffectHandler):
     def packet(self, data: bytes, sender: NodeId, over: Medium = RADIO, to_all: bool = False) -> None:
         """Decode, check and queue a packet. It is counted and dropped if a check fails or the queue is full."""
         now = self._clock.now()
-        packet = self._reception.decode(data, now, self._accepted, self.inspection, to_all)
-        if packet is None or not self._reception.queued(len(self._inputs) + len(self._early), len(data)):
+        packet = self.reception.decode(data, now, self._accepted, self.inspection, to_all)
+        if packet is None or not self.reception.queued(len(self._inputs) + len(self._early), len(data)):
             return
         receive = partial(self._receive, packet, sender, over, len(data))
         if self._rows is not None:
@@ -171,7 +171,7 @@ class Driver(EffectHandler):
     def _receive(self, packet: Packet, sender: NodeId, over: Medium, size: int, now: Instant) -> Effects:
         if self.transfers is not None and over == RADIO:
             self.transfers.received(now, self.node_id, sender, packet)
-        return self._reception.receive(self.node, packet, sender, over, size, now)
+        return self.reception.receive(self.node, packet, sender, over, size, now)
 
     def left(self, key: Key, ok: bool) -> None:
         """Report to the node that a keyed packet was transmitted (`ok`) or dropped before that."""

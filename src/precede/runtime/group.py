@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from precede.core.effects import RADIO, WIRED, Key, Medium
 from precede.core.errors import Refused, StoreFailed
@@ -26,6 +26,7 @@ from precede.runtime.deliveries import (
 )
 from precede.runtime.driver import Driver
 from precede.runtime.flow.arrival_feed import ArrivalFeed
+from precede.runtime.flow.incoming import Incoming
 from precede.runtime.flow.sending import Sending
 from precede.runtime.flow.waiting_news import WaitingNews
 from precede.runtime.history.face import HistoryFace
@@ -36,17 +37,13 @@ from precede.runtime.membership import Membership
 from precede.runtime.names import MemberNames, UnknownAuthors
 from precede.runtime.notices import Notices
 from precede.runtime.observe.watch import Watch
-from precede.runtime.presence.presence import Presence
+from precede.runtime.presence.presence import FAREWELL, Presence
 from precede.runtime.presence.roster_face import RosterFace
 from precede.runtime.settings import MemberSettings, read_lifetime
 from precede.runtime.ticking import Ticking
 from precede.runtime.topics.face import TopicsFace
-from precede.runtime.topics.lane_plan import FIRST_LANE
 from precede.runtime.topics.topics import Topics
 from precede.runtime.transports.transport import Transport
-
-FAREWELL: Final = b"\xff"
-"""A packet of one byte, which is no packet of any protocol: the sender leaves the group for good."""
 
 
 class Group(HistoryFace, TopicsFace, RosterFace):
@@ -119,6 +116,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
             list(zip((RADIO, WIRED), self._all_links, strict=False)),
             *(self._housekeeping, self._new_sending, self._on_missed),
         )
+        self._incoming = Incoming(self._presence, self._topics, self._transfer, self._driver)
         self._watch = Watch(
             group, settings, self._driver, self._all_links, self._names, self._deliveries, self._notices
         )
@@ -337,12 +335,7 @@ class Group(HistoryFace, TopicsFace, RosterFace):
     # -- what the links and the driver report -------------------------------------------------------------
 
     def _on_packet(self, data: bytes, sender: NodeId, over: Medium, to_all: bool) -> None:
-        if data == FAREWELL and not to_all:
-            self._presence.left(sender)
-        elif data[:1] >= FIRST_LANE:
-            self._topics.packet(data, sender, over, to_all)
-        elif not self._transfer.takes(data, sender, to_all):
-            self._driver.packet(data, sender, over, to_all)
+        self._incoming.packet(data, sender, over, to_all)
 
     def _on_left(self, key: Key, ok: bool) -> None:
         self._topics.left(key, ok)

@@ -31,7 +31,7 @@ class Reception:
         self._packets = packets or Traffic()
         self._dropped = dropped
         self._queued_bytes = 0
-        self._logged: set[tuple[type[Packet], type[BaseException]]] = set()
+        self._logged: set[tuple[str, type[BaseException]]] = set()
 
     def decode(
         self,
@@ -75,13 +75,16 @@ class Reception:
         try:
             return node.receive(packet, sender, now, over)
         except Exception as error:
-            self._dropped["raised"] += 1
-            kind = (type(packet), type(error))
-            if kind not in self._logged:
-                self._logged.add(kind)
-                fields = {"event": "raised", "cause": packet.kind}
-                _log.exception("a packet %s from node %d was dropped", packet.kind, sender, extra=fields)
+            self.raised(packet.kind, sender, error)
             return NOTHING
+
+    def raised(self, kind: str, sender: NodeId, error: Exception) -> None:
+        """Count a packet that was dropped because it raised; log the first of each kind and error."""
+        self._dropped["raised"] += 1
+        if (kind, type(error)) not in self._logged:
+            self._logged.add((kind, type(error)))
+            fields = {"event": "raised", "cause": kind}
+            _log.error("a packet %s from node %d was dropped", kind, sender, exc_info=error, extra=fields)
 
 
 class EarlyInputs:

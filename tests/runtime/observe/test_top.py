@@ -134,8 +134,8 @@ def test_a_first_look_has_no_rates_and_own_frames_from_the_lan_are_not_refused()
 
 
 def test_a_look_at_logs_alone_has_no_table() -> None:
-    found = Followed("causal", 9, 4, 0, [], {}, [])
-    assert top_screen.lines(overview({}, followed=found), 110) == [
+    intact = Followed("causal", 9, 4, 0, [], {}, [])
+    assert top_screen.lines(overview({}, followed=intact), 110) == [
         "causal order, 4 deliveries verified: no violations"
     ]
     violated = Followed("causal", 9, 4, 0, [], {"causal": 1, "duplicate": 1_200}, [])

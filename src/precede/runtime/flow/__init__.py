@@ -1,5 +1,5 @@
-"""Flow: what an application may send, when it has to wait before it sends more, and who hears the news.
+"""Flow: where packets go, what an application may send, when it has to wait, and who hears the news.
 
-In reading order: `sending`, `arrival_feed`, `waiting_news`. The messages that wait for the application are in
-`deliveries`.
+In reading order: `incoming`, `sending`, `arrival_feed`, `waiting_news`. Messages that wait for the application
+are in `deliveries`.
 """

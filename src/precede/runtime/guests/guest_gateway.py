@@ -47,8 +47,8 @@ class GuestGateway:
     async def forward(self, message: Delivered) -> None:
         """Tell the guests the next message of the total order, unless it is larger than any that opens."""
         if len(message.payload) <= MOST_SIGNED_BYTES:
-            told = msgspec.msgpack.encode((_ORDERED, message.payload))
-            await self._carry(self._guests.broadcast, told, message.source)
+            forwarded = msgspec.msgpack.encode((_ORDERED, message.payload))
+            await self._carry(self._guests.broadcast, forwarded, message.source)
 
     async def listen(self) -> None:
         """Broadcast what guests say, until cancelled. A payload that its guest has not signed is ignored."""

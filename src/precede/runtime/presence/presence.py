@@ -1,6 +1,7 @@
 """Turns links that go up and down, farewells and warnings into events."""
 
 from collections.abc import AsyncGenerator, Callable
+from typing import Final
 
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
@@ -8,6 +9,9 @@ from precede.runtime.deliveries import MemberState
 from precede.runtime.notices import GroupWarning, Notices
 from precede.runtime.presence.event_feed import EventFeed
 from precede.runtime.presence.group_event import EventKind, GroupEvent
+
+FAREWELL: Final = b"\xff"
+"""A packet of one byte, which is no packet of any protocol: the sender leaves the group for good."""
 
 
 class Presence:

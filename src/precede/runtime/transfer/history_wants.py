@@ -11,6 +11,8 @@ from precede.runtime.transfer.giver import Sender
 from precede.runtime.transfer.packets import MOST_TOPS, HistoryAsk, HistoryPart
 
 ANSWER_S: Final = 10.0
+TURN_S: Final = 60.0
+"""How long one neighbour is asked while there are others: it may lie, and give a history without an end."""
 _PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
 
@@ -32,6 +34,7 @@ class HistoryWants:
         self._send = send
         self._peer: NodeId | None = None
         self._after = 0
+        self._began_at = 0.0
         self._asked_at = 0.0
         self._tried: dict[NodeId, None] = {}
         self._pause_until = 0.0
@@ -43,7 +46,11 @@ class HistoryWants:
         """Ask for the next part, or begin with a neighbour if messages are missing. Call it at intervals."""
         now = time.monotonic()
         if self._peer is not None:
-            if now - self._asked_at > ANSWER_S:
+            others = [peer for peer in neighbours if peer != self._peer]
+            if others and now - self._began_at > TURN_S:
+                self._tried[self._peer] = None
+                self._begin(next((peer for peer in others if peer not in self._tried), others[0]), now)
+            elif now - self._asked_at > ANSWER_S:
                 if self._asks_in_vain == 2:
                     self._end(failed=True)
                 else:
@@ -54,13 +61,18 @@ class HistoryWants:
             return
         fresh = [peer for peer in neighbours if peer not in self._tried]
         if fresh:
-            self._peer, self._after, self._got = fresh[0], 0, 0
-            self._asks_in_vain = 0
-            self._ask()
+            self._begin(fresh[0], now)
         elif self._tried:
             self._tried.clear()
             self._pause_until = now + self._pause
             self._pause = min(2 * self._pause, _LONGEST_PAUSE_S)
+
+    def _begin(self, peer: NodeId, now: float) -> None:
+        """Ask a neighbour for its whole history; it leaves out what this member has."""
+        self._peer, self._after, self._got = peer, 0, 0
+        self._began_at = now
+        self._asks_in_vain = 0
+        self._ask()
 
     def link_up(self, peer: NodeId) -> None:
         """Ask again for what was on its way when a link went down; a link that is up loses nothing."""
@@ -78,8 +90,10 @@ class HistoryWants:
 
     def part(self, part: HistoryPart, sender: NodeId) -> None:
         """Hand the packets of a part to the node, and ask for the next one."""
-        if sender != self._peer or part.after != self._after or part.last < part.after:
+        if sender != self._peer or part.after != self._after:
             return
+        if part.last < part.after or (part.last == part.after and not part.ends):
+            return  # no honest member sends that: each part covers at least one place, or is the last one
         self._asked_at = time.monotonic()
         self._asks_in_vain = 0
         self._after = part.last

@@ -33,7 +33,6 @@ from precede.runtime.transfer.packets import (
     TransferPacket,
     decode,
     encode,
-    is_transfer,
 )
 from precede.runtime.transfer.snapshot import Snapshot, signed_bytes
 from precede.runtime.transfer.snapshot_wants import SnapshotWants
@@ -172,16 +171,13 @@ class Transfer:
 
     # -- packets -----------------------------------------------------------------------------------------
 
-    def takes(self, data: bytes, sender: NodeId, to_all: bool) -> bool:
-        """Handle a packet of state transfer and return True; return False if it is a packet of the protocol."""
-        if not is_transfer(data):
-            return False
+    def packet(self, data: bytes, sender: NodeId, to_all: bool) -> None:
+        """Handle a packet of state transfer. One in a frame for everybody, or of no kind, is dropped."""
         packet = None if to_all else decode(data)
         if packet is None or self._state.phase != "open":
             self._count("transfer")
         else:
             self._receive(packet, sender)
-        return True
 
     def _receive(self, packet: TransferPacket, sender: NodeId) -> None:
         with self._driver.failing():
