@@ -20,23 +20,23 @@ def main() -> int:
     parser.add_argument("--only", metavar="3.12,3.13", help="versions of Python (default: all that are here)")
     parser.add_argument("--twice", action="store_true", help="build: a second time, and compare the bytes")
     parser.add_argument("--write", action="store_true", help="try: put the table into docs/guides/install.md")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     interpreters = find_interpreters()
-    wanted = given.only.split(",") if given.only else list(VERSIONS)
-    chosen = {version: path for version, path in interpreters.items() if version in wanted}
-    for version in wanted:
+    versions = arguments.only.split(",") if arguments.only else list(VERSIONS)
+    chosen = {version: path for version, path in interpreters.items() if version in versions}
+    for version in versions:
         print(f"CPython {version}: {chosen.get(version, 'not found here, so not built or tried')}", flush=True)
     if not chosen:
         raise SystemExit("none of these versions of CPython is here")
-    if given.step == "build":
-        return build_release(given.dist, chosen, given.twice)
-    if given.step == "check":
+    if arguments.step == "build":
+        return build_release(arguments.dist, chosen, arguments.twice)
+    if arguments.step == "check":
         from releasing.index import check
 
-        return check(given.dist, next(iter(chosen.values())))
+        return check(arguments.dist, next(iter(chosen.values())))
     from releasing.trial import try_release
 
-    return try_release(given.dist, chosen, given.write)
+    return try_release(arguments.dist, chosen, arguments.write)
 
 
 def build_release(dist: Path, interpreters: dict[str, Path], twice: bool) -> int:
@@ -56,9 +56,9 @@ def build_release(dist: Path, interpreters: dict[str, Path], twice: bool) -> int
         for each in made:
             (first / each.path.name).write_bytes(each.path.read_bytes())
         build(second, interpreters, commit)
-        found = differences(first, second)
-    print("\n".join(found) or f"A second build has the same bytes in all {len(made)} files.")
-    return 1 if found else 0
+        differing = differences(first, second)
+    print("\n".join(differing) or f"A second build has the same bytes in all {len(made)} files.")
+    return 1 if differing else 0
 
 
 def _described(made: list[Built]) -> list[str]:

@@ -39,8 +39,8 @@ def new_environment(interpreter: Path, folder: Path) -> Path:
 
 def kept_environment(name: str, interpreter: Path, packages: Sequence[str], pins: Path) -> Path:
     """Return the Python of an environment with these packages; made again if they or the pins changed."""
-    wanted = f"{interpreter}\n{' '.join(packages)}\n{pins.read_text(encoding='utf-8')}"
-    mark, folder = hashlib.sha256(wanted.encode()).hexdigest(), KEPT / name
+    contents = f"{interpreter}\n{' '.join(packages)}\n{pins.read_text(encoding='utf-8')}"
+    mark, folder = hashlib.sha256(contents.encode()).hexdigest(), KEPT / name
     record = folder / "made-from"
     if not record.is_file() or record.read_text() != mark:
         shutil.rmtree(folder, ignore_errors=True)

@@ -15,12 +15,12 @@ _ASK: Final = "import sys, venv, ensurepip; print(sys.implementation.name, '%d.%
 
 def find_interpreters() -> dict[str, Path]:
     """Return a working CPython for each version that this machine has: on the PATH, in pyenv, or this one."""
-    found = {}
+    interpreters = {}
     for version in VERSIONS:
         path = next((path for path in _candidates(version) if _answers(path, version)), None)
         if path is not None:
-            found[version] = path
-    return found
+            interpreters[version] = path
+    return interpreters
 
 
 def _candidates(version: str) -> list[Path]:

@@ -24,8 +24,8 @@ PAGE: Final = ROOT / "docs" / "guides" / "install.md"
 _BEGIN: Final = "<!-- made by: python -m releasing try --write -->"
 _END: Final = "<!-- end -->"
 _HEADER: Final = (
-    "| Python | installed from | by | MB | install s | simulate: CPU s | verify: CPU s | demo: s |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    "| Python | installed from | by | MB | install s | simulate: CPU s | verify: CPU s | play: s | demo: s |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 )
 _TRACE: Final = ("simulate", "city-bus", "--protocol", "causal_barrier", "--seed", "1", "--out", "day")
 
@@ -40,11 +40,12 @@ class Row(NamedTuple):
     install_s: float
     simulate_cpu_s: float
     verify_cpu_s: float
+    play_s: float
     demo_s: float
 
     def line(self) -> str:
         cells = (self.python, self.file, self.tool, f"{self.megabytes:.0f}", f"{self.install_s:.0f}")
-        seconds = (self.simulate_cpu_s, self.verify_cpu_s, self.demo_s)
+        seconds = (self.simulate_cpu_s, self.verify_cpu_s, self.play_s, self.demo_s)
         return f"| {' | '.join([*cells, *(f'{each:.1f}' for each in seconds)])} |"
 
 
@@ -148,7 +149,9 @@ def try_file(version: str, file: Path, by: Install) -> Row:
         use("new", "scenario")
         use("simulate", "my_scenario.toml", "--out", "mine")
         use("explain", "E011")
+        began = time.monotonic()
         _expect("<html" in use.page("play", "--no-browser"), f"{file.name}: play serves no page")
+        play_s = time.monotonic() - began
         with _cpu() as simulate_cpu:
             use(*_TRACE)
         with _cpu() as verify_cpu:
@@ -159,7 +162,7 @@ def try_file(version: str, file: Path, by: Install) -> Row:
     shown = (
         "source archive" if file.suffix == ".gz" else "compiled wheel" if "-cp" in file.name else "pure wheel"
     )
-    return Row(version, shown, tool, megabytes, install_s, simulate_cpu[0], verify_cpu[0], demo_s)
+    return Row(version, shown, tool, megabytes, install_s, simulate_cpu[0], verify_cpu[0], play_s, demo_s)
 
 
 class _User:

@@ -22,6 +22,10 @@ def script(shell, capsys):
         ("precede verify log.csv --du", ["--duplicates"]),
         ("precede keys ma", ["make"]),
         ("precede lake check --js", ["--json"]),
+        ("precede new sc", ["scenario"]),
+        ("precede explain E042", ["E042"]),
+        ("precede protocols vc", ["vcube"]),
+        ("precede play --no", ["--no-browser"]),
         ("precede nothing --j", []),
     ],
 )

@@ -40,6 +40,11 @@ class Distribution:
             assert name == "Provides-Extra"
             return list(PROJECT["optional-dependencies"])
 
+    @staticmethod
+    def read_text(name: str) -> str | None:
+        """Return the origin of the installed file: none, if it came from an index."""
+        assert name == "direct_url.json"
+
 
 @pytest.fixture
 def versions(monkeypatch):
@@ -136,6 +141,27 @@ def test_the_line_fits_the_way_precede_was_installed(versions, monkeypatch, tmp_
     monkeypatch.setattr(installation, "source_tree", lambda *_: None)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert installation.install_line("verify") == line
+
+
+def test_without_pip_uv_installs(monkeypatch):
+    monkeypatch.setattr(installation, "source_tree", lambda *_: None)
+    monkeypatch.setattr(installation, "find_spec", lambda name: None)
+    line = f"uv pip install --python {sys.executable} 'precede[verify]'"
+    assert installation.install_line("verify") == line
+
+
+def test_tools_install_again_from_the_same_file(versions, monkeypatch, tmp_path):
+    wheel = tmp_path / "a wheel.whl"
+    wheel.write_text("")
+    (tmp_path / "uv-receipt.toml").write_text("")
+
+    origin = json.dumps({"url": wheel.as_uri()})
+    monkeypatch.setattr(installation, "source_tree", lambda *_: None)
+    monkeypatch.setattr(Distribution, "read_text", lambda name: origin)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert installation.install_line("verify").startswith(f"uv tool install --force '{wheel}[")
+    wheel.unlink()
+    assert installation.install_line("verify").startswith("uv tool install --force 'precede[")
 
 
 def test_sizes_of_extras_include_what_their_packages_need(capsys):

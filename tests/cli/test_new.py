@@ -94,6 +94,14 @@ def test_a_mistake_is_one_line_and_exit_2(tmp_path, monkeypatch, capsys, argumen
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_the_test_lacks_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("precede.cli.start.new.find_spec", lambda name: None)
+    assert cli.main(["new", "app", "--in", str(tmp_path)]) == 0
+    first, second = [line for line in capsys.readouterr().out.splitlines() if line.startswith("First: ")]
+    assert first.endswith("pip install pytest")
+    assert "[runtime]" in second
+
+
 def test_json_lists_the_files(tmp_path, capsys):
     assert cli.main(["new", "routing", "--in", str(tmp_path / "a" / "b"), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)

@@ -34,7 +34,13 @@ def test_many_records_give_the_same_bytes_again(world: str, seed: int, tmp_path:
     play_at_random(session, Random(seed), count=40)
     saved = save(session, tmp_path / "saved")
     assert replay(saved.folder, tmp_path / "again") == {"unordered": True, "ordered": True}
-    assert saved.verdicts["ordered"].verdict == "holds"
+    verdict = saved.verdicts["ordered"]
+    if world == "field" and not verdict.deliveries_checked:
+        # A total order without a view waits for ever for a node that crashed before the first delivery.
+        assert verdict.verdict == "unknown"
+        assert any(item.action == "crash" for item in session.effective)
+    else:
+        assert verdict.verdict == "holds"
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -50,7 +56,7 @@ def test_without_inputs_the_log_is_that_of_a_simulation(world: str, tmp_path: Pa
 
 
 def test_the_live_verdict_is_that_of_the_saved_log(tmp_path: Path) -> None:
-    found = dict.fromkeys(SIDES, 0)
+    violations = dict.fromkeys(SIDES, 0)
     for seed in (1, 2):
         session = Session(run_of(tmp_path, "points", seed))
         play_at_random(session, Random(seed))
@@ -59,9 +65,9 @@ def test_the_live_verdict_is_that_of_the_saved_log(tmp_path: Path) -> None:
         saved = save(session, tmp_path / f"saved{seed}")
         for name in SIDES:
             assert frame["sides"][name]["violations"] == saved.verdicts[name].violations
-            found[name] += saved.verdicts[name].violations
-    assert found["unordered"] > 0
-    assert found["ordered"] == 0
+            violations[name] += saved.verdicts[name].violations
+    assert violations["unordered"] > 0
+    assert violations["ordered"] == 0
 
 
 def crossings(side: Side, a: str, b: str) -> list[int]:

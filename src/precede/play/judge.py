@@ -25,11 +25,11 @@ class Judge:
 
     def add(self, rows: Rows) -> list[Violation]:
         """Take further rows; return the violations that they prove."""
-        found = self._live.add(
+        proved = self._live.add(
             [(row["node"], row["incarnation"], _live_row(row, self.order == "delta")) for row in rows]
         )
-        self.violations += len(found)
-        return found
+        self.violations += len(proved)
+        return proved
 
 
 def _live_row(row: Mapping[str, Any], timed: bool) -> LiveRow:

@@ -34,11 +34,13 @@ Fact: TypeAlias = Literal[
     "waiting",
     "released",
     "expired",
+    "together",
 ]
 """What the player did (the first six), how long the world has run, and what happened in it since.
 
 `misordered`: violations without order. The others are about the side with order: most messages that waited at
-once, messages that wait now, that were delivered after a wait, that were discarded after their lifetime.
+once, messages that wait now, that were delivered after a wait, that were discarded after their lifetime;
+packets that carry several messages.
 """
 _DID: Final = {"say": "said", "cut": "cut", "mend": "mended", "crash": "crashed", "restart": "restarted"}
 
@@ -144,12 +146,13 @@ class Progress:
             facts[_DID[item.action]] += 1
             facts["answered"] += item.answers is not None
         ordered, unordered = frame["sides"]["ordered"], frame["sides"]["unordered"]
-        facts["released"], facts["expired"] = self.facts.get("released", 0), self.facts.get("expired", 0)
-        for at, kind, node, message, _, _, reason in ordered["events"]:
+        facts |= {fact: self.facts.get(fact, 0) for fact in ("released", "expired", "together")}
+        for at, kind, node, message, _, messages, reason in ordered["events"]:
             if kind == "received":
                 self._received[node, message] = at
             elif kind == "delivered":  # a wait may begin and end between two frames
                 facts["released"] += self._received.pop((node, message), at) < at
+            facts["together"] += kind == "sent" and (messages or 0) > 1
             facts["expired"] += kind == "discarded" and str(reason).startswith(("expired", "late"))
         facts["seconds"] = frame["now"] // 1_000_000
         facts["misordered"] = unordered["violations"]

@@ -1,11 +1,11 @@
-"""Where nodes are: on the map of their world if it has one, else on a ring."""
+"""Where nodes are: on the map of their world if it has one, else on the cube of VCube or on a ring."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import cos, pi, sin
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from precede.traces.mobility import Mobility, mobility_of
 Point = tuple[float, float]
 _APART = 0.55
 """How far from its station a host is drawn, as a share of the smallest distance of two stations."""
+
+_EDGES: Final = ((1.0, 0.0), (0.0, 1.0), (0.45, 0.3), (1.9, 0.12))
+"""The edges of a drawn hypercube, one for each dimension."""
 
 
 class Places(Protocol):
@@ -56,6 +59,28 @@ class Ring(NoRange):
 
     def at(self, now: Instant) -> Sequence[Point | None]:
         return self._points
+
+
+class Cube:
+    """Nodes at the corners of a hypercube: two differ in one bit of their numbers if an edge joins them."""
+
+    moves = False
+
+    def __init__(self, nodes: int) -> None:
+        self._points = [
+            (
+                sum(x for bit, (x, _) in enumerate(_EDGES) if node >> bit & 1),
+                sum(y for bit, (_, y) in enumerate(_EDGES) if node >> bit & 1),
+            )
+            for node in range(nodes)
+        ]
+        self._links = [(a, b) for b in range(nodes) for a in range(b) if (a ^ b).bit_count() == 1]
+
+    def at(self, now: Instant) -> Sequence[Point | None]:
+        return self._points
+
+    def links(self, now: Instant) -> list[tuple[int, int]] | None:
+        return self._links
 
 
 class Travels(NoRange):
@@ -135,6 +160,8 @@ def places_of(run: Run, network: object, names: Sequence[str]) -> Places:
         return Field(cast(FloodRadio, build_world(run).network))
     if isinstance(network, Cellular):
         return Cells(network)
+    if run.protocol == "vcube" and len(names) in (2, 4, 8, 16):
+        return Cube(len(names))
     if run.world["kind"] == "contacts":
         table = Table(run.world, "world", run.scenario, base=Path(run.base))
         world = read_table(ContactsTable, table)

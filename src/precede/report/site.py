@@ -156,8 +156,6 @@ def _summary(results: Results) -> str:
     free = [v for v in results.verdicts.values() if v["promised"] != v["order"]]
     broken = sum(verdict["violations"] or 0 for verdict in free)
     if broken:
-        runs = "a run" if len(free) == 1 else f"{len(free)} runs"
-        text += (
-            f" For contrast, {runs} of protocols that promise no order violated causal order {broken:,} times."
-        )
+        runs = "one run" if len(free) == 1 else f"{len(free)} runs"
+        text += f" For contrast, {runs} without a promised order violated causal order {broken:,} times."
     return text

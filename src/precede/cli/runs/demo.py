@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -81,7 +83,8 @@ def run_day(out: Path) -> int:
     with step("5  the site"):
         site = write_site(lake, out / "site")
     print(f"   {site.pages} pages, {site.bytes / 1e6:.1f} MB, {time.monotonic() - began:.0f} s in all\n")
-    line = f"precede sweep {out / 'buses.toml'} --lake {out / 'lake'}"
+    precede = "precede" if shutil.which("precede") else sys.argv[0]  # in a clone: .venv/bin/precede
+    line = f"{precede} sweep {out / 'buses.toml'} --lake {out / 'lake'}"
     print(f"To change it, edit {out / 'buses.toml'}, then: {line}")
     print(f"Open {site.front.absolute().as_uri()}")
     return 3 if swept.failed or bare.failed else 1 if swept.broken_promises else 0

@@ -35,7 +35,8 @@ def command(
         width = max(len(entry.name) for entry in entries)
         for entry in entries:
             print(f"{entry.name:<{width}}  {entry.order:<9}  {', '.join(entry.worlds)}")
-            print(f"{'':<{width}}  {entry.title}; {entry.paper}")
+            paper = entry.paper if entry.paper.startswith("(") else f"[{entry.paper}]"
+            print(f"{'':<{width}}  {entry.title} {paper}")
         print("\nprecede protocols NAME shows a protocol's options.")
 
 

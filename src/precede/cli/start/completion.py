@@ -1,5 +1,6 @@
 """`precede completion`: a script that completes verbs and options in a shell, without starting Python."""
 
+from collections.abc import Iterable
 from typing import Annotated, Final, Literal
 
 import typer
@@ -40,9 +41,13 @@ def command(
 
 
 def words_of_verbs() -> dict[str, list[str]]:
-    """Return what may follow each verb: the verbs below it, and all options."""
+    """Return what may follow each verb: the verbs below it, names that it knows, and all options."""
     from precede.cli import VERBS, app_of
+    from precede.cli.start.explanations import TABLE
+    from precede.cli.start.new import KINDS
+    from precede.protocols import registry
 
+    names: dict[str, Iterable[str]] = {"new": KINDS, "explain": TABLE, "protocols": registry.names()}
     words = {}
     for verb in VERBS:
         root = typer.main.get_command(app_of(verb))
@@ -51,10 +56,10 @@ def words_of_verbs() -> dict[str, list[str]]:
             name
             for command in (root, *below.values())
             for option in command.params
-            for name in option.opts
+            for name in (*option.opts, *option.secondary_opts)
             if name.startswith("--")
         ]
-        words[verb] = [*below, *dict.fromkeys([*options, "--help"])]
+        words[verb] = [*below, *names.get(verb, ()), *dict.fromkeys([*options, "--help"])]
     return words
 
 

@@ -1,12 +1,15 @@
 """Checks of the installation: versions, extras, compiled modules, from pip's metadata, without imports."""
 
+import json
 import re
 import sys
 from collections.abc import Sequence
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import precede
 from precede.core.errors import BadInput
@@ -104,18 +107,33 @@ def is_older(found: str, least: str) -> bool:
 def install_line(extra: str) -> str:
     """Return the line that installs an extra the way Precede was installed: pip, pipx or uv.
 
-    pipx and uv make the environment anew, so their lines name the extras that are already there too.
+    pipx and uv make the environment anew, so their lines name the extras that are already there too, and the
+    file that Precede was installed from, if it was one.
     """
     root = source_tree()
     if root is not None:
-        return f"{sys.executable} -m pip install --editable '{root}[{extra}]'"
+        return f"{installer()} --editable '{root}[{extra}]'"
     tools = {"pipx_metadata.json": "pipx install", "uv-receipt.toml": "uv tool install"}
     for receipt, tool in tools.items():
         if (Path(sys.prefix) / receipt).is_file():
             present = [name for name in declared_extras() if not _versions(requirements(name))[0]]
             extras = dict.fromkeys([*(name for name in present if name not in DEVELOPMENT), extra])
-            return f"{tool} --force 'precede[{','.join(extras)}]'"
-    return f"{sys.executable} -m pip install 'precede[{extra}]'"
+            return f"{tool} --force '{_installed_file() or 'precede'}[{','.join(extras)}]'"
+    return f"{installer()} 'precede[{extra}]'"
+
+
+def installer() -> str:
+    """Return the words that install packages into this environment. One that uv made has no pip."""
+    has_pip = find_spec("pip") is not None
+    return f"{sys.executable} -m pip install" if has_pip else f"uv pip install --python {sys.executable}"
+
+
+def _installed_file() -> str | None:
+    """Return the path of the wheel or archive that Precede was installed from, if it is still there."""
+    origin = distribution("precede").read_text("direct_url.json")
+    url = urlsplit(json.loads(origin)["url"]) if origin else None
+    path = unquote(url.path) if url is not None and url.scheme == "file" else None
+    return path if path is not None and Path(path).exists() else None
 
 
 def check_base() -> list[Check]:
@@ -128,10 +146,10 @@ def check_base() -> list[Check]:
     ]
     if not declared_extras():
         text = "no metadata of precede: it was not installed, and its packages are unknown"
-        return [*checks, Check("base", "wrong", text, f"{sys.executable} -m pip install precede")]
+        return [*checks, Check("base", "wrong", text, f"{installer()} precede")]
     broken, whole = _versions(requirements(None))
     names = " ".join(f"'{requirement}'" for requirement in broken)
-    mend = f"{sys.executable} -m pip install {names}" if broken else None
+    mend = f"{installer()} {names}" if broken else None
     return [*checks, Check("base", "wrong" if broken else "ok", ", ".join([*broken, *whole]), mend)]
 
 

@@ -2,11 +2,13 @@
 
 import json
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from precede.cli.start.installation import install_line, installer
 from precede.core.errors import BadInput
 
 KINDS: Final = {
@@ -44,6 +46,14 @@ def command(
     for path in written:
         print(path)
     print(f"\n{KINDS[kind]}. Its test: python -m pytest {test}")
+    for line in lines_before_the_test(kind):
+        print(f"First: {line}")
+
+
+def lines_before_the_test(kind: str) -> list[str]:
+    """Return the lines that install what the test of an example needs and this environment lacks."""
+    lines = [] if find_spec("pytest") else [f"{installer()} pytest"]
+    return lines if kind != "app" or find_spec("nacl") else [*lines, install_line("runtime")]
 
 
 def write_example(kind: str, name: str, folder: Path) -> list[Path]:

@@ -78,9 +78,14 @@ class Panel {
     if (key === this.lessonKey) return;
     this.lessonKey = key;
     const done = seen ? seen.done : [];
-    const items = done.map((text, k) => element("li", text, k === done.length - 1 ? "now" : ""));
+    const items = done.map((text, k) => {
+      const item = element("li", text, k === done.length - 1 ? "now" : "");
+      item.value = k + 1; // a phone hides the earlier ones
+      return item;
+    });
     if (seen) items.push(...seen.asides.map((text) => element("li", text, "aside")));
     fill(byId("steps"), items);
+    byId("steps").scrollTop = byId("steps").scrollHeight;
   }
 
   clock(shown, speed, running, behind) {

@@ -137,10 +137,11 @@ class Stage {
 
   drawFlights(c, ink, shown) {
     const usual = this.usual || 1e6;
-    const [data, control, lost] = [new Path2D(), new Path2D(), new Path2D()];
+    const [data, control, lost, several] = [new Path2D(), new Path2D(), new Path2D(), []];
+    const patience = Math.max(4 * usual + 1e5, this.hello.kind === "switched" ? 2e7 : 0); // a switched network loses nothing
     const cut = new Set(this.state.side.cuts.map(String));
     this.flights = this.flights.filter((f) => {
-      const gone = f.lands === null ? shown > f.at + 4 * usual + 1e5 : shown > f.lands;
+      const gone = f.lands === null ? shown > f.at + patience : shown > f.lands;
       if (gone && !(f.lands !== null && f.trail === undefined)) return false;
       if (f.trail === undefined) f.trail = performance.now();
       return shown <= (f.lands ?? Infinity) || performance.now() - f.trail < FLASH_MS;
@@ -156,7 +157,9 @@ class Stage {
       } else if (f.lands !== null) share = Math.min(1, (performance.now() - f.trail) / FLASH_MS);
       [f.share, f.last] = f.lands === null ? [share, shown] : [f.share, f.last];
       const [x, y] = [a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share];
-      const [path, r] = stopped ? [lost, 5] : f.messages ? [data, 4.5] : [control, 1.8];
+      const together = f.messages > 1 && this.hello.nodes.length <= ALL_LINKS;
+      if (together && !stopped) several.push([x, y, f.messages]);
+      const [path, r] = stopped ? [lost, 5] : f.messages ? [data, together ? 8 : 4.5] : [control, 1.8];
       path.moveTo(x + r, y);
       path.arc(x, y, r, 0, 7);
     }
@@ -164,6 +167,7 @@ class Stage {
     c.fill(control);
     c.fillStyle = ink.past;
     c.fill(data);
+    for (const [x, y, count] of several) this.drawCount(c, ink, count, x, y);
     c.strokeStyle = ink.bad;
     c.lineWidth = 2;
     c.stroke(lost);
@@ -235,10 +239,15 @@ class Stage {
     if (!held) return;
     c.fillStyle = ink.wait;
     c.fillRect(x + r - 2, y - r - 10, 17, 15);
+    this.drawCount(c, ink, held, x + r + 6.5, y - r - 2);
+  }
+
+  drawCount(c, ink, count, x, y) {
     c.fillStyle = ink.paper;
     c.textAlign = "center";
+    c.textBaseline = "middle";
     c.font = "bold 11px system-ui, sans-serif";
-    c.fillText(held > 99 ? "99" : String(held), x + r + 6.5, y - r - 2);
+    c.fillText(count > 99 ? "99" : String(count), x, y);
     c.font = "12px system-ui, sans-serif";
   }
 
