@@ -59,7 +59,9 @@ def run(mutants: Sequence[Mutant], results: Path, work: Path, parts: Sequence[st
     decided = {one.name: one for one in read(results)}
     todo = [mutant for mutant in mutants if mutant.name not in decided]
     all_copies = [Copy(ROOT, work / f"copy{number}") for number in range(jobs if todo else 0)]
-    found = make_map(all_copies[0].root, work, {name: PARTS[name] for name in parts}) if todo else Map({}, {})
+    covering = (
+        make_map(all_copies[0].root, work, {name: PARTS[name] for name in parts}) if todo else Map({}, {})
+    )
     copies: SimpleQueue[Copy] = SimpleQueue()
     for one in all_copies:
         copies.put(one)
@@ -67,7 +69,7 @@ def run(mutants: Sequence[Mutant], results: Path, work: Path, parts: Sequence[st
     def judge(mutant: Mutant) -> Outcome:
         copy = copies.get()
         try:
-            return copy.judge(mutant, tests_for(mutant, found, ROOT), found.seconds)
+            return copy.judge(mutant, tests_for(mutant, covering, ROOT), covering.seconds)
         finally:
             copies.put(copy)
 

@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -105,6 +105,18 @@ class Copy:
             fate, by = "survived", f"{by} also fails without the fault"
         about = (mutant.name, mutant.file, mutant.line, mutant.function, mutant.kind, mutant.old, mutant.new)
         return Outcome(*about, fate, by)
+
+    def fails(self, file: str, change: Callable[[str], str], test: str) -> bool:
+        """Does a test fail while a file is changed? It must have been found: other exit codes are errors."""
+        path = self.root / file
+        text = path.read_text()
+        self._write(path, change(text))
+        try:
+            code, printed = self._test([test])
+        finally:
+            self._write(path, text)
+        assert code in (None, 0, 1), (test, printed)
+        return code != 0
 
     def _write(self, path: Path, text: str) -> None:
         """Write a source file. Its bytecode goes, because a file changed twice in a second looks unchanged."""

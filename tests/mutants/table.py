@@ -1,4 +1,4 @@
-"""Writes docs/reference/mutants.md: mutants killed and alive by file, and what was decided about survivors."""
+"""Writes docs/reference/mutants.md: faults found once, mutants by file, what was decided about survivors."""
 
 from __future__ import annotations
 
@@ -6,13 +6,26 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.mutants.holes import read as read_holes
 from tests.mutants.running import Outcome
 
-HEAD = """# Mutants
+HEAD = """# Faults put in on purpose
 
-Small faults were put into the source one at a time; the tests that run the changed line, and after them worlds
-of the swarm, had to notice. `make mutants` draws them with a fixed seed, continues where it stopped, and writes
-this page. What was decided about a survivor is in `tests/mutants/judged.toml`.
+A test suite is judged by the faults it notices.
+
+## Faults that survived once
+
+No test noticed these faults when they were first put in. Now each has a test that does.
+`python -m tests.mutants.holes` puts them in again, one at a time, and runs only the named test: it must fail.
+
+"""
+DRAWN = """
+## Mutants
+
+Small faults are put into the source one at a time; the tests that run the changed line, and after them worlds
+of the swarm, have to notice. `make mutants` draws them with a fixed seed, continues where it stopped, and
+`python -m tests.mutants --page` writes this page. What was decided about a survivor is in
+`tests/mutants/judged.toml`.
 
 """
 
@@ -25,7 +38,7 @@ def write_table(outcomes: Sequence[Outcome], judged: Path, page: Path) -> str:
         files.setdefault(one.file, []).append(one)
     total = _summary(outcomes, reasons)
     lines = [
-        HEAD + total,
+        HEAD + _holes() + DRAWN + total,
         "",
         "| file | mutants | tests | swarm | alive | equivalent |",
         "| --- | --: | --: | --: | --: | --: |",
@@ -41,6 +54,14 @@ def write_table(outcomes: Sequence[Outcome], judged: Path, page: Path) -> str:
             lines.append(f"| {place} | {change} | {reasons.get(one.name, f'not judged yet: {one.name}')} |")
     page.write_text("\n".join(lines) + "\n")
     return total
+
+
+def _holes() -> str:
+    rows = [
+        f"| {hole.fault} | `{hole.file.removeprefix('src/precede/')}` | `{hole.test.removeprefix('tests/')}` |"
+        for hole in read_holes()
+    ]
+    return "\n".join(["| fault | file | test |", "| --- | --- | --- |", *rows]) + "\n"
 
 
 def _counts(outcomes: Sequence[Outcome], reasons: dict[str, str]) -> tuple[int, int, int, int]:
