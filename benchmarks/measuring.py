@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import gc
 import heapq
+import json
 import time
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import precede.sim.fast_path
 from precede.core.compiling import is_compiled
@@ -39,6 +40,14 @@ def timed(run: Callable[[], object]) -> float:
 def built() -> str:
     """`compiled` or `plain`: how the engine runs here."""
     return "compiled" if is_compiled(precede.sim.fast_path) else "plain"
+
+
+def show(table: Sequence[str], result: Mapping[str, object], as_json: bool) -> None:
+    """Print a table and figures: as lines, or as one object on one line."""
+    if as_json:
+        print(json.dumps({"table": "\n".join(table), **result}))
+    else:
+        print("\n".join([*table, *(f"{name}: {value}" for name, value in result.items())]))
 
 
 class Tape:

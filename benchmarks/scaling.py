@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import built, steady_tape, timed
+from benchmarks.measuring import built, show, steady_tape, timed
 from precede.eventlog.sinks import NoSink
 from precede.experiments.run import Run, prepare
 
@@ -189,10 +189,7 @@ def main() -> None:
         for ratios in [[row["ratio"] for row in rows if row["world"] == kind]]
     }
     result = {"built": built(), **{name: round(value, 2) for name, value in growth.items()}}
-    if options.json:
-        print(json.dumps({"table": "\n".join(lines), **result}))
-    else:
-        print("\n".join([*lines, *(f"{name}: {value}" for name, value in result.items())]))
+    show(lines, result, options.json)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,9 @@ counted: each protocol runs `--warm` worlds before its time is taken.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 
-from benchmarks.measuring import built
+from benchmarks.measuring import built, show
 from precede.experiments.swarm.plan import DRAWERS, FURTHER_FROM
 from precede.experiments.swarm.swarm import run_seed
 
@@ -43,10 +42,7 @@ def main() -> None:
         "worlds": options.worlds,
         "worlds_per_cpu_second": round(1000 * len(took) / sum(took.values()), 1),
     }
-    if options.json:
-        print(json.dumps({"table": "\n".join(lines), **result}))
-    else:
-        print("\n".join([*lines, *(f"{name}: {value}" for name, value in result.items())]))
+    show(lines, result, options.json)
 
 
 if __name__ == "__main__":
