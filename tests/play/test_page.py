@@ -45,6 +45,12 @@ def until(page: Page, condition: str, *arguments: Any) -> None:
     page.wait_for_function(condition, arg=list(arguments))
 
 
+def open_tables(page: Page) -> None:
+    """Open the tables. Browsers report the opening later, and the page fills the tables then."""
+    page.click("#tables summary")
+    page.wait_for_selector("#nodes-table tbody tr")
+
+
 DELIVERED = "([node, message]) => precedeGame.panel.delivered.ordered[node].includes(message)"
 
 
@@ -117,7 +123,7 @@ def test_everything_can_be_done_with_keys_and_is_said_aloud(table: Table) -> Non
     page.wait_for_function(
         "() => spoken.some((sentence) => sentence.includes('says') && sentence.includes('3:1'))"
     )
-    page.click("#tables summary")
+    open_tables(page)
     assert "1" in page.locator("#nodes-table tbody tr").nth(3).locator("td").nth(2).all_inner_texts()
     for selector in ("#run", "#speed", "#node", "#do-say", "#tables summary", "#lessons", "#ordered .diagram"):
         page.focus(selector)
@@ -197,7 +203,7 @@ def test_hostile_names_and_texts_stay_text(table: Table) -> None:
     page.select_option("#node", evil)
     page.click("#do-say")
     until(page, "() => precedeGame.frame.sides.ordered.counts.delivered === 3")
-    page.click("#tables summary")
+    open_tables(page)
     assert evil in str(page.locator("#nodes-table").text_content())
     assert "</script><b>bold</b>" in str(page.locator("#story").text_content())
     assert page.locator("main img, main b").count() == 0

@@ -1,7 +1,8 @@
 """Acknowledgement and retransmission, for protocols that assume reliable channels.
 
 An `Outbox` keeps each packet until every addressee has acknowledged its message, and sends it again to the
-others at growing intervals. A node owns one, passes it its timers, and returns the effects it appends.
+others at growing intervals, and at once when a link to one of them comes up. A node owns one, passes it its
+timers and links, and returns the effects it appends.
 """
 
 from collections.abc import Mapping
@@ -93,6 +94,14 @@ class Outbox:
         """Stop sending to a peer that has left for good or lost its state: it will never acknowledge."""
         for id in [id for id, entry in self._entries.items() if peer in entry.missing]:
             self.acknowledged(id, peer, effects)
+
+    def link_up(self, peer: NodeId, now: Instant, effects: list[Effect]) -> None:
+        """Send a peer that can be reached again all that it has not acknowledged; intervals are short again."""
+        for id, entry in self._entries.items():
+            if peer in entry.missing:
+                entry.interval = self._rto
+                effects.append(Send(entry.packets[peer], peer, RADIO))
+                effects.append(SetTimer(_key(id), now + self._rto))
 
     def unacknowledged(self) -> dict[MessageId, dict[NodeId, Packet]]:
         return {

@@ -79,6 +79,11 @@ class Direct(Dissemination):
                 effects.append(Persist(own_key(id), None))
         return effects
 
+    def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
+        effects: list[Effect] = []
+        self._outbox.link_up(peer, now, effects)
+        return effects
+
     def timer(self, key: Key, now: Instant) -> Effects:
         return self._outbox.timer(key, now)
 

@@ -256,6 +256,7 @@ class MulticastNode(Node):
     def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
         effects: list[Effect] = []
         self._learn(peer, 0, effects)
+        self._outbox.link_up(peer, now, effects)
         return effects
 
     def leave(self, now: Instant) -> Effects:
