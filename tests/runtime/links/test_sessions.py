@@ -200,6 +200,35 @@ def test_frames_of_an_earlier_boot_are_refused_after_a_restart() -> None:
     assert ben.ready == [(ana.number, 1)]
 
 
+def test_a_late_proof_of_an_earlier_start_does_not_end_the_session_with_the_present_one() -> None:
+    net = Network()
+    ana, ben = sorted((net.add("ana"), net.add("ben")), key=lambda member: member.number)
+    held: list[tuple[bytes, object, object]] = []
+
+    def hold_data(frame: bytes, source: object, target: object) -> list[tuple[bytes, object, object]]:
+        kept = source == ana.where and frame[0] == DATA
+        held.extend([(frame, source, target)] if kept else [])
+        return [] if kept else [(frame, source, target)]
+
+    net.tamper = hold_data
+    net.introduce(ana, ben)
+    net.run(0.1)
+    late = held[0]  # the first start of ana has a session, and ben has not seen a proof of it
+    ana = net.add(ana.name, boot=2)
+    ana.sessions.paths.heard(ben.where, 64)
+    ana.sessions.meet(ben.number, 1, ben.where, net.now)
+    net.run(0.1)
+    net.tamper = None
+    net.inject(*late)
+    net.run(2.0)
+    assert ben.ready == [(ana.number, 1), (ana.number, 2)]
+    net.say(ana, ben, b"bread?")
+    net.say(ben, ana, b"butter")
+    net.run(0.1)
+    assert ben.data_from(ana) == [b"bread?"]
+    assert ana.data_from(ben) == [b"butter"]
+
+
 def test_a_member_moves_only_where_it_proves_to_be() -> None:
     net, (ana, ben) = joined("ana", "ben")
     relay = "mallory's address"

@@ -166,13 +166,14 @@ class Sessions:
             self.dropped["tampered"] += 1
             return None
         newest = session.window.mark(counter)
-        session.used = now
-        self._table.peer(session.peer).ping_at = NEVER
         if not session.confirmed:
-            self._confirm(session, where)
+            if not self._confirm(session, where):
+                return None
         elif where != session.where and newest:
             for address, token in self.paths.challenge(session.peer, session.where, where, now):
                 self._transmit(_seal(session, CHALLENGE, token), address)
+        session.used = now
+        self._table.peer(session.peer).ping_at = NEVER
         self._events.on_alive(session.peer)
         return self._inside(session, data, where, now)
 
@@ -302,19 +303,25 @@ class Sessions:
         theirs = int.from_bytes(frame[5:9], "big")
         session = Session(attempt.peer, attempt.boot, attempt.index, theirs, where, now)
         session.agree(attempt.handshake.split())
-        self._table.add(session)
-        self._confirm(session, where)
+        self._table.add(session, order=attempt.order)
+        if not self._confirm(session, where):
+            return
         peer.ping_wait = FIRST_RETRY_S
         peer.ping_at = now + FIRST_RETRY_S
         self.ping(attempt.peer)
 
-    def _confirm(self, session: Session, where: Where) -> None:
-        """Confirm a session: the peer has proven that it holds the key and has this address."""
+    def _confirm(self, session: Session, where: Where) -> bool:
+        """Confirm a session: the peer has proven its key and address. End it (False) if it restarted since."""
+        if self._table.is_superseded(session):
+            self._table.end(self._table.peer(session.peer), session)
+            self.dropped["no_session"] += 1
+            return False
         session.where = where
         self.paths.prove(where)
         self.handshakes["confirmed"] += 1
         if self._table.confirm(session):
             self._events.on_ready(session.peer, session.boot, where)
+        return True
 
     def _cookie(self, frame: bytes) -> None:
         attempt = self._table.attempt(int.from_bytes(frame[1:5], "big"))
