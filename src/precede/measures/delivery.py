@@ -15,7 +15,7 @@ import pyarrow as pa
 from precede.core.instants import parse_duration
 from precede.eventlog.arrays import integer_array
 from precede.eventlog.schema import STARTED
-from precede.measures.columns import Growing, Integers, Names, read_integers
+from precede.measures.columns import Growing, Integers, Names, read_integers, spans
 from precede.measures.statistics import Measures, ratio
 
 NO_DEADLINE: Final = 2**62
@@ -108,8 +108,10 @@ def expected_pairs(
 
 
 def ratios_within(ages: Integers, expected: int) -> Measures:
-    sorted_ages = np.sort(ages)
-    return {
-        f"delivery_ratio_within_{name}": ratio(int(np.searchsorted(sorted_ages, age, "right")), expected)
-        for name, age in WITHIN.items()
-    }
+    """Return the share of the expected deliveries within each age of `WITHIN`; counting needs no sort."""
+    counts = dict.fromkeys(WITHIN, 0)
+    for span in spans(ages.size):
+        part = ages[span]
+        for name, age in WITHIN.items():
+            counts[name] += int(np.count_nonzero(part <= age))
+    return {f"delivery_ratio_within_{name}": ratio(count, expected) for name, count in counts.items()}

@@ -83,6 +83,15 @@ class Collected:
         self.number.add(number)
         self.at.add(at)
 
+    def messages(self) -> Iterator[tuple[Integers, Integers, Integers]]:
+        """Yield process, source and number of the rows, batch by batch, and forget source and number.
+
+        To join the two columns took a tenth of the time of the measures.
+        """
+        sources, numbers = self.source.parts, self.number.parts
+        self.source.parts, self.number.parts = [], []
+        yield from zip(self.process.parts, sources, numbers, strict=True)
+
 
 class MessageRows(NamedTuple):
     """Rows of one kind: `message` is the index of the broadcast, or -1; `own`: this node broadcast it.
@@ -131,12 +140,13 @@ class Broadcasts:
 
     def resolve(self, kept: Collected, windowed: bool) -> MessageRows:
         """Find the messages of collected rows. With a window, only rows of measured messages are returned."""
-        process, source = kept.process.take(), kept.source.take()
-        number, at = kept.number.take(), kept.at.take()
-        message: Integers = np.empty(at.size, np.int32)
-        for span in spans(at.size):
-            message[span] = self.find(source[span], number[span])
-        rows = MessageRows(None, process, message, at, process == source)
+        messages = Growing(np.int32)
+        own: list[Flags] = [np.empty(0, np.bool_)]
+        for process, source, number in kept.messages():
+            messages.add(self.find(source, number))
+            own.append(process == source)
+        message = messages.take()
+        rows = MessageRows(None, kept.process.take(), message, kept.at.take(), np.concatenate(own))
         if not windowed:
             return rows
         return rows.chosen((message >= 0) & self.measured[message] if self.keys.size else message >= 0)
