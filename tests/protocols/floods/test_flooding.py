@@ -10,12 +10,14 @@ import pytest
 from precede.core.context import Context
 from precede.core.effects import RADIO, Deliver, Effects, Persist, Send
 from precede.core.identity import MessageId
+from precede.core.instants import MINUTE, SECOND
 from precede.core.messages import Message
 from precede.core.node import Node, round_trip
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.protocols import registry
-from precede.protocols.floods.flooding import FloodDigestPacket, FloodPacket, FloodWantPacket
+from precede.protocols.floods.flooding import FloodDigestPacket, FloodGonePacket, FloodPacket, FloodWantPacket
+from precede.protocols.floods.reliable_floods import ASK
 from precede.protocols.layered.envelope import Envelope
 from precede.witness.verify import verify
 
@@ -112,3 +114,36 @@ def test_kept_payloads_are_bounded_in_bytes_and_dropped_ones_are_told() -> None:
     assert node.sizes()["kept"] == 10
     gone = node.receive(FloodWantPacket(((1, 0, 1, 20),)), 1, 2, RADIO)
     assert [effect.packet.number for effect in gone if isinstance(effect, Send)] == [10]
+
+
+def kept_after(*instants: int) -> int:
+    """How many floods a node keeps that received one at each of these instants; `retention` is 10 minutes."""
+    options = {"dissemination": "flooding", "relay_wait": "0s", "beacon": "1s", "beacon_longest": "1min"}
+    node = registry.make("unordered", "node", Context(0, (0, 1), options, Random(1)))
+    node.start(instants[0], {})
+    for number, now in enumerate(instants, start=1):
+        node.receive(flood(number), 1, now, RADIO)
+    return node.sizes()["kept"]
+
+
+def test_a_clock_that_is_set_forward_does_not_make_a_node_drop_its_floods() -> None:
+    """Boards without a battery begin in 1970. Neighbours that were away still need what came before."""
+    years = 50 * 365 * 24 * 3600 * SECOND
+    assert kept_after(0, 1 * SECOND, years, years + 1) == 4
+
+
+def test_a_running_node_drops_its_floods_when_it_has_kept_them_long_enough() -> None:
+    assert kept_after(*range(0, 20 * MINUTE, 30 * SECOND)) == 21
+
+
+def test_a_suspended_node_does_not_take_missing_floods_for_lost() -> None:
+    """A neighbour has dropped the message. Others may have it, so the node asks on for as long as they keep it."""
+    node = registry.make("unordered", "node", Context(0, (0, 1), {"dissemination": "flooding"}, Random(1)))
+    node.start(0, {})
+    node.receive(flood(2), 1, 1, RADIO)
+    node.receive(FloodGonePacket(1, 0, 1), 1, 2, RADIO)
+    awake = 3600 * SECOND
+    effects = node.timer(ASK, awake)
+    assert [type(effect.packet) for effect in effects if isinstance(effect, Send)] == [FloodWantPacket]
+    assert delivered(effects) == []
+    assert delivered(node.receive(flood(1), 1, awake + 1, RADIO)) == [1, 2]

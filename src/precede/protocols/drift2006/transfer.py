@@ -33,8 +33,9 @@ class TransferableNode(Node):
         self.groups.awaits_state = True
 
     def lacks_state(self, now: Instant) -> bool:
-        gaps = self.floods.gaps.values()
-        return self.groups.lacks_state or any(now - stream.since >= PATIENCE for stream in gaps)
+        floods = self.floods
+        stuck = any(floods.missing_for(stream, now) >= PATIENCE for stream in floods.gaps.values())
+        return self.groups.lacks_state or stuck
 
     def cut(self) -> bytes | None:
         """Return this node's position as an encoded checkpoint; None in no group."""

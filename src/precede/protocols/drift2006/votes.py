@@ -133,7 +133,7 @@ class Votes(Struct, eq=False):
         if state.pending.heap and now - state.progress_at >= self._suspect_after:
             missed.update(dict.fromkeys(state.seen.all_lacking(state.pending.heap[0][0])))
         for id, stream in self._floods.gaps.items():
-            if id in state.seen.index and now - stream.since >= self._suspect_after:
+            if id in state.seen.index and self._floods.missing_for(stream, now) >= self._suspect_after:
                 missed[id] = None
         return tuple(sorted(id for id in missed if id != state.own_stream and id not in view.ends))
 

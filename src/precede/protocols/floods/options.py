@@ -23,9 +23,9 @@ class FloodOptions(Durable, frozen=True, kw_only=True):
     answer_within: Annotated[
         Duration, duration("answer a request within this time, unless a neighbour has")
     ] = 50 * MILLISECOND
-    retention: Annotated[Duration, duration("keep floods this long for neighbours that missed them")] = (
-        10 * MINUTE
-    )
+    retention: Annotated[
+        Duration, duration("keep floods this long, while running, for neighbours that missed them")
+    ] = 10 * MINUTE
     keep_bytes: Annotated[
         int, option("keep at most this many payload bytes of delivered floods for neighbours; 0: unlimited")
     ] = 0

@@ -22,6 +22,7 @@ from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
 from precede.protocols.floods.options import FloodOptions
+from precede.protocols.floods.running_time import RunningTime
 from precede.protocols.floods.stream import Have, Stream, StreamId, Want
 from precede.protocols.floods.trickle import Trickle
 
@@ -91,7 +92,8 @@ class Floods(Generic[F]):
         self._random = random
         self._user = user
         self._relays: dict[Key, F] = {}
-        self._ages: deque[tuple[Instant, Stream[F], int]] = deque()
+        self._ages: deque[tuple[Duration, Stream[F], int]] = deque()
+        self._running = RunningTime(max(options.beacon, options.beacon_longest) if options.beacon else 0)
         self._asking = False
         self._ask_wait = options.ask_after
         self._answering = False
@@ -118,9 +120,10 @@ class Floods(Generic[F]):
     ) -> Sequence[F]:
         """Keep the first copy of a flood. Returns the floods now in order: it and early ones, or none."""
         self.keep(stream, number, flood)
-        self._ages.append((now, stream, number))
-        if now - self._ages[0][0] > self._retention or self._keeps_too_much():
-            self._drop_old(now)
+        ran = self._running.at(now)
+        self._ages.append((ran, stream, number))
+        if ran - self._ages[0][0] > self._retention or self._keeps_too_much():
+            self._drop_old(ran)
         if number != stream.received + 1:
             stream.early[number] = flood
             self.heard_of(stream, number, now, effects)
@@ -129,7 +132,7 @@ class Floods(Generic[F]):
         if stream.id not in self.gaps:
             stream.exists = number
             return (flood,)
-        stream.since = now
+        stream.since = ran
         return [flood, *self._catch_up(stream)]
 
     def keep(self, stream: Stream[F], number: int, flood: F) -> None:
@@ -201,7 +204,7 @@ class Floods(Generic[F]):
         stream.exists = max(stream.exists, number)
         if stream.exists > stream.received and stream.id not in self.gaps:
             self.gaps[stream.id] = stream
-            stream.since = now
+            stream.since = self._running.at(now)
             if self._ask_after and not self._asking:
                 self._asking = True
                 self._ask_wait = self._ask_after
@@ -209,7 +212,11 @@ class Floods(Generic[F]):
 
     def is_hopeless(self, stream: Stream[F], now: Instant) -> bool:
         """Has a flood of this stream been missing for longer than nodes keep floods?"""
-        return stream.id in self.gaps and now - stream.since >= self._retention
+        return stream.id in self.gaps and self.missing_for(stream, now) >= self._retention
+
+    def missing_for(self, stream: Stream[F], now: Instant) -> Duration:
+        """Return for how long a flood of this stream, which is one of `gaps`, has been missing."""
+        return self._running.at(now) - stream.since
 
     def _soon(self, wait: Duration) -> Duration:
         """Return a random time from half of `wait` to all of it, so that neighbours do not send at once."""
@@ -335,6 +342,7 @@ class Floods(Generic[F]):
 
     def timer(self, key: Key, now: Instant, effects: list[Effect]) -> None:
         """Handle a timer whose key begins with "net"."""
+        self._running.at(now)
         flood = self._relays.pop(key, None)
         if flood is not None:
             self.transmit(key, flood, effects)
@@ -345,15 +353,15 @@ class Floods(Generic[F]):
         elif key == BEACON and self.trickle.timer(now, effects):
             effects.append(Send(self._user.digest_packet(self.haves()), NEIGHBOURS, RADIO))
 
-    def _drop_old(self, now: Instant) -> None:
+    def _drop_old(self, ran: Duration) -> None:
         """Drop floods kept for `retention` or beyond `keep_bytes`, until the user refuses to drop one."""
         ages = self._ages
-        while ages and (now - ages[0][0] > self._retention or self._keeps_too_much()):
+        while ages and (ran - ages[0][0] > self._retention or self._keeps_too_much()):
             _, stream, number = ages[0]
             flood = stream.kept.get(number)
             if flood is not None:
                 if not self._user.can_drop(stream, number, flood):
-                    ages[0] = (now, stream, number)
+                    ages[0] = (ran, stream, number)
                     ages.rotate(-1)
                     return
                 self._take_kept(stream, number)

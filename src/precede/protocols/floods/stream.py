@@ -7,7 +7,7 @@ from typing import Annotated, Generic, TypeAlias, TypeVar
 from msgspec import Meta
 
 from precede.core.identity import Count, NodeId
-from precede.core.instants import Instant
+from precede.core.instants import Duration
 
 F = TypeVar("F")
 
@@ -28,7 +28,8 @@ class Stream(Generic[F]):
 
     `received`: the number up to which all floods have arrived. `exists`: the highest number known to exist.
     `early`: floods that arrived before an earlier one. `kept`: floods that neighbours may request.
-    `since`: while floods are missing, when a missing one last arrived, or when the gap was detected.
+    `since`: while floods are missing, the node's running time when a missing one last arrived, or when the gap
+    was detected (`Floods.missing_for`).
     """
 
     __slots__ = ("early", "exists", "id", "kept", "received", "since")
@@ -37,6 +38,6 @@ class Stream(Generic[F]):
         self.id = id
         self.received = received
         self.exists = received
-        self.since: Instant = 0
+        self.since: Duration = 0
         self.early: dict[int, F] = {}
         self.kept: dict[int, F] = {}
