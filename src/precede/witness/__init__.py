@@ -3,7 +3,7 @@
 It reads the rows of any log and decides FIFO, causal, multicast-causal, Δ-causal and total order exactly. It
 imports no protocol and no driver, so that a mistake there cannot hide here. docs/concepts/orders.md defines the
 orders. In reading order: `verdict`, `history`, `reading`, `checks`, `explain`, `judgement`, `verify` (the
-entrance), `foreign` (logs of other systems), `live`.
+entrance), `many_logs`, `foreign` (logs of other systems), `live`.
 
 May import: core, files, eventlog
 """

@@ -137,7 +137,7 @@ def test_a_running_node_drops_its_floods_when_it_has_kept_them_long_enough() -> 
 
 
 def test_a_suspended_node_does_not_take_missing_floods_for_lost() -> None:
-    """A neighbour has dropped the message. Others may have it, so the node asks on for as long as they keep it."""
+    """A neighbour has dropped the message. Others may have it, so the node goes on asking."""
     node = registry.make("unordered", "node", Context(0, (0, 1), {"dissemination": "flooding"}, Random(1)))
     node.start(0, {})
     node.receive(flood(2), 1, 1, RADIO)

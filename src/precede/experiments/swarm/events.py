@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from precede.core.instants import Instant
 from precede.eventlog.python_values import python_values
 from precede.eventlog.schema import KINDS
 
@@ -47,3 +48,15 @@ def count_events(log: pa.Table, kind: str) -> int:
 
 def message_of(row: Mapping[str, Any]) -> Message:
     return row["message_source"], row["message_incarnation"], row["message_number"]
+
+
+def broadcasts_and_deliveries(log: pa.Table) -> tuple[dict[Message, Instant], dict[Process, list[Message]]]:
+    """Return when each message was broadcast, and what each process delivered, in its order."""
+    broadcasts: dict[Message, Instant] = {}
+    deliveries: dict[Process, list[Message]] = {}
+    for row in events_of(log, "broadcast", "delivered"):
+        if row["kind"] == "broadcast":
+            broadcasts[message_of(row)] = row["at_us"]
+        else:
+            deliveries.setdefault((row["node"], row["incarnation"]), []).append(message_of(row))
+    return broadcasts, deliveries

@@ -22,9 +22,9 @@ from precede.experiments.swarm.events import Message, Process, events_of, messag
 from precede.experiments.swarm.large_numbers import builder
 from precede.experiments.swarm.plan import Drawer, Plan, draw_plan, find_drawer
 from precede.experiments.swarm.promises import is_live, keeps_clocks, may_still_wait
-from precede.experiments.swarm.verifying import verify_world
 from precede.protocols.registry import Entry
 from precede.sim.hosted_node import HostedNode
+from precede.witness.many_logs import verify_one_of_many
 from precede.witness.verdict import read_order
 
 _INTEGRITY: Final = ("ghost", "before_broadcast", "not_addressed")
@@ -141,7 +141,7 @@ def judge(plan: Plan, drawer: Drawer, prepared: Prepared, log: pa.Table) -> Worl
 
 def _safety(log: pa.Table, order: str) -> tuple[int, int, str, int]:
     """Count violations, duplicates, and checked deliveries (last); explain the first violation or duplicate."""
-    verdict = verify_world(log, "fifo" if order == "none" else read_order(order))
+    verdict = verify_one_of_many(log, "fifo" if order == "none" else read_order(order))
     counts = dict(verdict.counts)
     duplicates = counts.pop("duplicate", 0)
     if order == "none":

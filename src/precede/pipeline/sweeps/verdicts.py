@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from precede.experiments.swarm.verifying import verify_world
+from precede.witness.many_logs import verify_one_of_many
 from precede.witness.verdict import ORDERS, read_order
 
 _KEPT: Final = (
@@ -16,5 +16,5 @@ _KEPT: Final = (
 
 def judge(events: Path | pa.Table, promised: str) -> dict[str, Any]:
     """Verify a run's log for its promised order, else causal, and return the verdict as plain data."""
-    plain = verify_world(events, read_order(promised) if promised in ORDERS else "causal").plain()
+    plain = verify_one_of_many(events, read_order(promised) if promised in ORDERS else "causal").plain()
     return {"promised": promised, **{name: plain[name] for name in _KEPT}}

@@ -14,7 +14,7 @@ import pyarrow as pa
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, SECOND, Instant
 from precede.experiments.run import Prepared, Run
-from precede.experiments.swarm.events import events_of, message_of
+from precede.experiments.swarm.events import broadcasts_and_deliveries
 from precede.experiments.swarm.plan import Drawer, Plan, seconds_text
 from precede.protocols.was2021.host import WasHost
 from precede.protocols.was2021.station import WasStation
@@ -177,20 +177,13 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
         for hosted in world.nodes
         if hosted.up and not hosted.gone and isinstance(hosted.node, WasHost)
     }
-    sent: dict[tuple[str, int, int], int] = {}
-    delivered: dict[tuple[str, int], dict[tuple[str, int, int], None]] = {}
-    delivered_anywhere: dict[tuple[str, int, int], None] = {}
-    for row in events_of(log, "broadcast", "delivered"):
-        message = message_of(row)
-        if row["kind"] == "broadcast":
-            sent[message] = row["at_us"]
-        else:
-            delivered.setdefault((row["node"], row["incarnation"]), {})[message] = None
-            delivered_anywhere[message] = None
+    broadcasts, deliveries = broadcasts_and_deliveries(log)
+    delivered = {process: dict.fromkeys(messages) for process, messages in deliveries.items()}
+    delivered_anywhere = {message: None for messages in delivered.values() for message in messages}
     return [
         f"{node} never delivered {message[0]}:{message[2]}"
         for (node, incarnation), since in up.items()
-        for message, at in sent.items()
+        for message, at in broadcasts.items()
         if at > since
         and (message in delivered_anywhere or message[:2] in up)
         and message not in delivered.get((node, incarnation), {})

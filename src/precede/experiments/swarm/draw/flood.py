@@ -30,9 +30,9 @@ from precede.experiments.swarm.plan import (
     seconds_text,
 )
 from precede.experiments.swarm.swarm import up_at_end
-from precede.experiments.swarm.verifying import verify_world
 from precede.sim.networks.motion import connected, scattered_connected
 from precede.sim.randomness import Generators
+from precede.witness.many_logs import verify_one_of_many
 
 _SETTLE: Final = 150 * SECOND
 _REACH: Final = 88.0
@@ -282,7 +282,7 @@ def _missed_by_latecomers(
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
     """Check that the log keeps causal order too, and that all nodes end in the same view."""
-    verdict = verify_world(log, "causal")
+    verdict = verify_one_of_many(log, "causal")
     violations = []
     if verdict.verdict == "violated":
         violations.append(verdict.first.story if verdict.first is not None else "causal order violated")

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from precede.core.instants import SECOND, Instant
 from precede.experiments.run import Prepared, Run
-from precede.experiments.swarm.events import Process, events_of
+from precede.experiments.swarm.events import broadcasts_and_deliveries
 from precede.experiments.swarm.plan import Drawer, Plan, draw_script, seconds_text
 from precede.experiments.swarm.swarm import up_at_end
-from precede.experiments.swarm.verifying import verify_world
+from precede.witness.many_logs import verify_one_of_many
 
 _SETTLE: Final = 120 * SECOND
 
@@ -104,27 +104,22 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> list[str]:
 
     Due is what any node delivered, and what a node that is up at the end broadcast.
     """
-    sequences: dict[Process, list[str]] = {}
-    broadcasts: list[str] = []
     up = up_at_end(prepared)
-    delivered: dict[str, None] = {}
-    for row in events_of(log, "broadcast", "delivered"):
-        source = (row["message_source"], row["message_incarnation"])
-        message = f"{source[0]}'{source[1]}:{row['message_number']}"
-        if row["kind"] == "delivered":
-            sequences.setdefault((row["node"], row["incarnation"]), []).append(message)
-            delivered[message] = None
-        elif source in up:
-            broadcasts.append(message)
+    broadcasts, deliveries = broadcasts_and_deliveries(log)
+    of_running = [message for message in broadcasts if message[:2] in up]
+    due = dict.fromkeys([*of_running, *(message for own in deliveries.values() for message in own)])
     kept = [process for process in up if process[1] == 0]
-    due = dict.fromkeys([*broadcasts, *delivered])
     lacking = (
-        [] if len(broadcasts) >= len(up) else ["some node could not broadcast after everything had healed"]
+        [] if len(of_running) >= len(up) else ["some node could not broadcast after everything had healed"]
     )
     for process in kept:
-        own = sequences.get(process, [])
-        lacking += [f"{process[0]} never delivered {message}" for message in due if message not in own]
-        if own != sequences.get(kept[0], []):
+        own = deliveries.get(process, [])
+        lacking += [
+            f"{process[0]} never delivered {source}'{incarnation}:{number}"
+            for source, incarnation, number in due
+            if (source, incarnation, number) not in own
+        ]
+        if own != deliveries.get(kept[0], []):
             lacking.append(f"{process[0]} and {kept[0][0]} delivered different sequences")
     return lacking
 
@@ -133,7 +128,7 @@ def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[str]
     """Check that there is one group, that a quorum founded it, and that founders with state agree."""
     kept = [name for name, incarnation in up_at_end(prepared) if incarnation == 0]
     violations = []
-    verdict = verify_world(log, "total", members=kept) if kept else None
+    verdict = verify_one_of_many(log, "total", members=kept) if kept else None
     if verdict is not None and verdict.verdict == "violated":
         violations.append(verdict.first.story if verdict.first is not None else "agreement violated")
     groups: dict[int, None] = {}

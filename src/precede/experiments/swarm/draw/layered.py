@@ -20,8 +20,8 @@ from precede.experiments.swarm.due import carried_missing, offered_missing
 from precede.experiments.swarm.plan import Drawer, Plan, partition_of, seconds_text
 from precede.experiments.swarm.promises import loses_store
 from precede.experiments.swarm.swarm import everything_missing
-from precede.experiments.swarm.verifying import verify_world
 from precede.sim.randomness import Generators
+from precede.witness.many_logs import verify_one_of_many
 
 _USUAL_KINDS: Final = {
     "causal_barrier": "contacts",
@@ -134,7 +134,7 @@ def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequen
     """List the answers that a rule with a Lamport clock showed above their questions."""
     if plan.run.protocol not in _NEVER_ABOVE:
         return {}
-    listed = verify_world(log, "display").listed
+    listed = verify_one_of_many(log, "display").listed
     return {"violations": [one.story or str(one) for one in listed if one.kind == "answer_above"]}
 
 

@@ -25,7 +25,7 @@ class _Judged(Struct):
 _JUDGED = _Judged()
 
 
-def verify_world(events: Path | pa.Table, order: Order, members: Sequence[str] | None = None) -> Verdict:
+def verify_one_of_many(events: Path | pa.Table, order: Order, members: Sequence[str] | None = None) -> Verdict:
     """Check the order of one event log, as `verify` does."""
     log = open_log(events)
     _JUDGED.rows += log.expected
