@@ -1,120 +1,103 @@
-"""Which tests run a line: one run of the quick tests under `coverage`, which notes the test of each line."""
+"""Which tests run a mutant's statement, how long each takes, and which of them to run against it."""
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Sequence, Set
+from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
-import coverage
 import msgspec
+from msgspec import Struct
 
-SETTINGS = """[run]
-source = {source}
-dynamic_context = test_function
-data_file = {data}
-"""
+from tests.mutants.making import Mutant
 
+SECONDS_OF_TESTS: Final = 8.0
+"""How much CPU time the tests of one mutant take without a fault, at most."""
 
-class Map(msgspec.Struct):
-    """Tests by file and line, and the seconds that each test took. A test is `tests/…/test_x.py::test_y`."""
-
-    tests: dict[str, dict[int, list[str]]]
-    seconds: dict[str, float]
-
-    def tests_of(self, file: str, line: int, most_seconds: float) -> list[str]:
-        """Return the tests that run a line, quick ones and those of few lines first, up to a time in all."""
-        named = sorted(self.tests.get(file, {}).get(line, ()), key=lambda test: self.seconds.get(test, 1.0))
-        chosen: list[str] = []
-        left = most_seconds
-        for test in named:
-            left -= self.seconds.get(test, 1.0)
-            if left < 0 and chosen:
-                break
-            chosen.append(test)
-        return chosen
+NEARBY: Final = 0.2
+"""A test of the mutant's own package counts as this much of its time: it is likely to notice."""
 
 
-def make_map(root: Path, folder: Path, parts: Mapping[str, Sequence[str]]) -> Map:
-    """Run the quick tests of each part under `coverage` in a project without compiled modules.
+class Covered(Struct):
+    """One test without any fault: its id, CPU and wall-clock seconds, and the mutants whose places it ran."""
 
-    The map of a part is kept in `folder`: a run that was stopped repeats only the part it was in. A test
-    that fails without any fault is in no map.
-    """
-    whole = Map({}, {})
-    for name, tests in parts.items():
-        kept = folder / f"map-{name}.json"
-        if not kept.exists():
-            kept.write_bytes(msgspec.json.encode(_map_of(root, folder, name, tests)))
-        part = msgspec.json.decode(kept.read_bytes(), type=Map)
-        whole.seconds |= part.seconds
-        for file, lines in part.tests.items():
-            for line, named in lines.items():
-                whole.tests.setdefault(file, {}).setdefault(line, []).extend(named)
-    return whole
+    test: str
+    passed: bool
+    cpu: float
+    wall: float
+    hits: list[str]
 
 
-def _map_of(root: Path, folder: Path, name: str, tests: Sequence[str]) -> Map:
-    data, settings = folder / f"coverage-{name}.sqlite", folder / f"coverage-{name}.ini"
-    settings.write_text(SETTINGS.format(source=root / "src/precede", data=data))
-    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q"]
-    command += ["-m", "not long and not spark and not slow", "-p", "no:cacheprovider"]
-    command += ["--durations=0", "--durations-min=0.005", *tests]
-    environment = os.environ | {"PYTHONPATH": str(root / "src")}
-    result = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    printed = folder / f"tests-{name}.txt"
-    printed.write_text(result.stdout + result.stderr)
-    if result.returncode not in (0, 1):
-        raise SystemExit(f"the tests did not run: see {printed}")
-    return read_map(root, data, result.stdout)
+class Finished(Struct):
+    """All tests of a file are in the map: its path, and the digest of its text."""
+
+    file: str
+    digest: str
 
 
-def read_map(root: Path, data: Path, printed: str) -> Map:
-    """Return the map from the data of `coverage` and from what pytest printed."""
-    failed = {
-        line.split()[1].partition("[")[0]
-        for line in printed.splitlines()
-        if line.startswith(("FAILED", "ERROR "))
-    }
-    return Map(_read(root, data, failed), _seconds(printed))
+class Map:
+    """The tests of each mutant, read from a file that only grows: the last row of a test counts."""
+
+    def __init__(self, path: Path, root: Path) -> None:
+        self._path = path
+        self._root = root
+        self.finished: dict[str, str] = {}
+        self.rows: dict[str, Covered] = {}
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            if line.startswith(b'{"file"'):
+                done = msgspec.json.decode(line, type=Finished)
+                self.finished[done.file] = done.digest
+            else:
+                row = msgspec.json.decode(line, type=Covered)
+                self.rows[row.test] = row
+
+    def lacks(self, file: str) -> bool:
+        """Is the map without a test file as it is now?"""
+        return self.finished.get(file) != _digest(self._root / file)
+
+    def finish(self, file: str) -> None:
+        with self._path.open("ab") as out:
+            out.write(msgspec.json.encode(Finished(file, _digest(self._root / file))) + b"\n")
+
+    def limits(self, tests: Iterable[str]) -> tuple[float, float]:
+        """Return the CPU and the wall-clock time that some tests took in all."""
+        rows = [self.rows[test] for test in tests if test in self.rows]
+        return sum(row.cpu for row in rows), sum(row.wall for row in rows)
+
+    def tests_of(self, mutant: Mutant, names: Set[str], seconds: float) -> list[str]:
+        """Return the tests that run the mutant's statement, up to a CPU time in all, likely killers first.
+
+        `names` are the mutants of its file: if the map does not know the mutant, theirs are chosen from. The
+        quickest case of each test comes before the second case of any.
+        """
+        rows = [row for row in self.rows.values() if row.passed and mutant.name in row.hits]
+        if not rows:
+            rows = [row for row in self.rows.values() if row.passed and not names.isdisjoint(row.hits)]
+        package = mutant.file.split("/")[2:-1]
+
+        def cost(row: Covered) -> float:
+            folders = row.test.partition("::")[0].split("/")[1:-1]
+            nearby = all(one == other for one, other in zip(package, folders, strict=False))
+            return (row.cpu + row.wall / 10) * (NEARBY if nearby else 1)
+
+        cases: dict[str, int] = {}
+        ranked = []
+        for row in sorted(rows, key=cost):
+            function = row.test.partition("[")[0]
+            cases[function] = cases.get(function, 0) + 1
+            ranked.append((cases[function], cost(row), row))
+        return _within(seconds, [row for _, _, row in sorted(ranked, key=lambda one: one[:2])])
 
 
-def _read(root: Path, data: Path, failed: Collection[str]) -> dict[str, dict[int, list[str]]]:
-    """Return the tests of each line. A context is a name with dots: package, module, test."""
-    measured = coverage.CoverageData(str(data))
-    measured.read()
-    tests: dict[str, dict[int, list[str]]] = {}
-    for name in sorted(measured.measured_files()):
-        lines = measured.contexts_by_lineno(name)
-        file = Path(name).relative_to(root).as_posix()
-        tests[file] = {
-            line: sorted(
-                {test for context in contexts if (test := _test(root, context)) and test not in failed}
-            )
-            for line, contexts in lines.items()
-        }
-    return tests
+def _within(seconds: float, rows: Sequence[Covered]) -> list[str]:
+    chosen: list[str] = []
+    for row in rows:
+        if row.cpu <= seconds or not chosen:
+            seconds -= row.cpu
+            chosen.append(row.test)
+    return chosen
 
 
-def _test(root: Path, context: str) -> str | None:
-    """Return the test that a context names; None for what runs outside of tests."""
-    parts = context.split(".")
-    for count in range(len(parts) - 1, 0, -1):
-        file = "/".join(parts[:count]) + ".py"
-        if (root / file).exists():
-            return "::".join([file, *parts[count:]])
-    return None
-
-
-def _seconds(printed: str) -> dict[str, float]:
-    """Return the time of each test function, its parameters added up, from what pytest prints."""
-    seconds: dict[str, float] = {}
-    for line in printed.splitlines():
-        match = re.match(r"\s*([\d.]+)s (?:call|setup)\s+(\S+)", line)
-        if match:
-            test = match[2].partition("[")[0]
-            seconds[test] = seconds.get(test, 0.0) + float(match[1])
-    return seconds
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()[:16]

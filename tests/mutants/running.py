@@ -1,7 +1,6 @@
-"""Runs tests against one mutant at a time: first the tests that run its line, then worlds of the swarm.
+"""A copy of the project in which one file at a time is bent, and what tests say of it in a fresh process.
 
-Tests run in processes forked from one that has loaded the libraries, so that a mutant costs little but its
-tests. A process is stopped after so many seconds of CPU time; wall-clock time counts only where tests wait.
+Such a process is forked from one that has loaded the libraries and nothing of the project.
 """
 
 from __future__ import annotations
@@ -14,29 +13,29 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
+import msgspec
 from msgspec import Struct
 
-from tests.mutants.coverage_map import Map
 from tests.mutants.making import Mutant
 
-SECONDS_OF_TESTS: Final = 12.0
-"""How long the tests of one mutant take without a fault, at most."""
-
 CPU_SECONDS: Final = 90
-"""The CPU time after which tests or worlds of a mutant count as endless."""
+"""The CPU time after which the tests of a mutant count as endless."""
 
 WAIT_SECONDS: Final = 900
 """The wall-clock time after which they do: for tests that wait and use no CPU."""
 
-WORLDS: Final = 40
-"""How many worlds of the swarm a mutant of a protocol or of the simulator must pass to survive."""
+WORLDS: Final = 24
+"""How many worlds of its protocols a mutant must pass to survive."""
+
+FIRST_SEED: Final = 1000007
 
 PROTOCOLS: Final = {
-    "drift2006": ["drift"],
+    "drift2006": ["drift", "drift+founding"],
     "guidec2021": ["causal_barrier", "delta_causal"],
     "prs1997": ["prs", "prs_mobile"],
     "vcube2018": ["vcube"],
@@ -45,11 +44,11 @@ PROTOCOLS: Final = {
     "cells": ["was", "ck", "prs_mobile"],
     "floods": ["drift", "fifo"],
     "layered": ["fifo", "vector_clock", "causal_barrier", "hash_dag"],
+    "gossip": ["fifo+gossip", "causal_barrier+gossip"],
     "routing": ["fifo+prophet", "fifo+spray_and_wait", "fifo+maxprop"],
+    "sim": ["drift", "vcube", "was", "prs", "delta_causal", "hash_dag", "fifo+gossip"],
 }
-
-WAITING: Final = ("tests/runtime/", "tests/pipeline/", "tests/hostile/")
-"""Tests that wait for sockets or other processes, and are run again without the fault when they fail."""
+"""The protocols whose worlds may notice a mutant, by the folder that it is in; the innermost folder counts."""
 
 NO_TESTS: Final = 5
 """The exit code of pytest when all tests that were named are long ones."""
@@ -61,7 +60,7 @@ _FORKS: Final = multiprocessing.get_context("forkserver")
 class Outcome(Struct):
     """What became of a mutant. Its `fate` is the killer: tests, swarm or time; or survived, or uncovered.
 
-    Uncovered means that no test runs its line or names its module.
+    Uncovered means that no test runs its statement or names its module.
     """
 
     name: str
@@ -74,49 +73,81 @@ class Outcome(Struct):
     fate: str
     by: str = ""
 
+    @classmethod
+    def of(cls, mutant: Mutant, fate: str, by: str) -> Self:
+        about = (mutant.name, mutant.file, mutant.line, mutant.function, mutant.kind, mutant.old, mutant.new)
+        return cls(*about, fate, by)
+
+    @property
+    def alive(self) -> bool:
+        return self.fate in ("survived", "uncovered")
+
+
+def append(path: Path, row: Struct) -> None:
+    """Add a row to a file in one write, so that processes may share the file."""
+    with path.open("ab", buffering=0) as out:
+        out.write(msgspec.json.encode(row) + b"\n")
+
 
 class Copy:
     """A copy of the project, without compiled modules, in which one file at a time is bent."""
 
     def __init__(self, root: Path, folder: Path) -> None:
-        self.root = folder
         shutil.rmtree(folder, ignore_errors=True)
         listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listed, cwd=root, capture_output=True, text=True, check=True).stdout.splitlines()
         for name in names:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(root / name, folder / name, follow_symlinks=False)
+            if (root / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(root / name, folder / name, follow_symlinks=False)
         compileall.compile_dir(folder / "src", quiet=2)
+        self._open(folder)
+
+    @classmethod
+    def there(cls, folder: Path) -> Self:
+        """Return the copy that another process made."""
+        copy = cls.__new__(cls)
+        copy._open(folder)
+        return copy
+
+    def _open(self, folder: Path) -> None:
+        self.root = folder
+        self.plain: dict[str, str] = {}
+        """The text of the file that is bent now, without the fault."""
         _FORKS.set_forkserver_preload(_LIBRARIES)
 
-    def judge(self, mutant: Mutant, tests: Sequence[str], checked: Collection[str]) -> Outcome:
-        """Put the fault in place, run the tests and the swarm, take it out again.
-
-        A test that is not among those `checked` before must pass without the fault, else it kills nobody.
-        """
-        path = self.root / mutant.file
-        text = path.read_text()
-        self._write(path, mutant.apply(text))
-        try:
-            fate, by = self._run(mutant, tests)
-        finally:
-            self._write(path, text)
-        if fate == "tests" and (by.startswith(WAITING) or by not in checked) and self._test([by])[0]:
-            fate, by = "survived", f"{by} also fails without the fault"
-        about = (mutant.name, mutant.file, mutant.line, mutant.function, mutant.kind, mutant.old, mutant.new)
-        return Outcome(*about, fate, by)
+    @contextmanager
+    def bent(self, mutant: Mutant) -> Iterator[None]:
+        """Put a mutant in place for a while."""
+        with self._changed(mutant.file, mutant.apply):
+            yield
 
     def fails(self, file: str, change: Callable[[str], str], test: str) -> bool:
         """Does a test fail while a file is changed? It must have been found: other exit codes are errors."""
-        path = self.root / file
-        text = path.read_text()
-        self._write(path, change(text))
-        try:
+        with self._changed(file, change):
             code, printed = self._test([test])
-        finally:
-            self._write(path, text)
         assert code in (None, 0, 1), (test, printed)
         return code != 0
+
+    def tested(self, tests: Sequence[str]) -> tuple[str, str]:
+        """Run tests in a fresh process. Returns a fate and the test that failed."""
+        code, printed = self._test(tests)
+        if code is None:
+            return "time", ""
+        if code in (0, NO_TESTS):
+            return "survived", ""
+        failed = [line.split()[1] for line in printed.splitlines() if line.startswith("FAILED")]
+        return "tests", failed[0] if failed else tests[0]
+
+    @contextmanager
+    def _changed(self, file: str, change: Callable[[str], str]) -> Iterator[None]:
+        path = self.root / file
+        text = self.plain[file] = path.read_text()
+        self._write(path, change(text))
+        try:
+            yield
+        finally:
+            self._write(path, text)
 
     def _write(self, path: Path, text: str) -> None:
         """Write a source file. Its bytecode goes, because a file changed twice in a second looks unchanged."""
@@ -124,30 +155,11 @@ class Copy:
         for stale in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             stale.unlink()
 
-    def _run(self, mutant: Mutant, tests: Sequence[str]) -> tuple[str, str]:
-        if tests:
-            code, printed = self._test(tests)
-            if code is None:
-                return "time", ""
-            if code not in (0, NO_TESTS):
-                lines = [line.split()[1] for line in printed.splitlines() if line.startswith("FAILED")]
-                return "tests", lines[0].partition("[")[0] if lines else tests[0]
-        for protocol in swarm_of(mutant.file):
-            code, printed = self._fork("precede", ["swarm", *protocol, "--seed", "1000007", "--no-shrink"])
-            if code is None:
-                return "time", "swarm"
-            if code:
-                return "swarm", " ".join(protocol[:2])
-        return ("survived", "") if tests else ("uncovered", "")
-
     def _test(self, tests: Sequence[str]) -> tuple[int | None, str]:
-        marks = ["-m", "not long"]
-        return self._fork("pytest", ["-q", "-x", *marks, "-p", "no:cacheprovider", "--timeout", "600", *tests])
-
-    def _fork(self, program: str, arguments: Sequence[str]) -> tuple[int | None, str]:
-        """Run pytest or the command in the copy. Returns None instead of an exit code when it does not end."""
+        """Run tests in the copy. Returns None instead of an exit code when they do not end."""
         printed = self.root / "printed.txt"
-        process = _FORKS.Process(target=_become, args=(str(self.root), program, list(arguments), str(printed)))
+        arguments = ["-q", "-x", "-m", "not long", "-p", "no:cacheprovider", "--timeout", "600", *tests]
+        process = _FORKS.Process(target=_become_pytest, args=(str(self.root), arguments, str(printed)))
         process.start()
         process.join(WAIT_SECONDS)
         if process.exitcode is None and process.pid is not None:
@@ -158,8 +170,8 @@ class Copy:
         return (None if process.exitcode == -signal.SIGXCPU else process.exitcode), text
 
 
-def _become(root: str, program: str, arguments: list[str], printed: str) -> None:
-    """Become pytest or the command of the copy at `root`: nothing of this project stays loaded."""
+def _become_pytest(root: str, arguments: list[str], printed: str) -> None:
+    """Become pytest in the copy at `root`: nothing of this project stays loaded."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 10))
     data = os.environ.get("PRECEDE_DATA", str(Path(__file__).resolve().parents[3] / "shared" / "data"))
@@ -177,37 +189,26 @@ def _become(root: str, program: str, arguments: list[str], printed: str) -> None
     out = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)
-    sys.argv = [program, *arguments]
-    if program == "pytest":
-        import pytest
+    sys.argv = ["pytest", *arguments]
+    import pytest
 
-        code = int(pytest.main(arguments))
-    else:
-        from runpy import run_module
-
-        try:
-            run_module("precede", run_name="__main__", alter_sys=True)
-            code = 0
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    code = int(pytest.main(arguments))
     sys.stdout.flush()
     os._exit(code)
 
 
-def swarm_of(file: str) -> list[list[str]]:
-    """Return the options of the swarm's runs for a file: its protocols, or all of them for the simulator."""
-    parts = file.split("/")
-    if "protocols" in parts:
-        names = next((PROTOCOLS[part] for part in parts if part in PROTOCOLS), ["fifo", "vector_clock"])
-        return [["--protocol", name, "--worlds", str(WORLDS)] for name in names]
-    return [["--worlds", str(WORLDS)]] if "sim" in parts else []
+def swarm_of(file: str) -> list[tuple[str, int]]:
+    """Return protocol and seed of the worlds that may notice a mutant: only of a protocol or the simulator."""
+    folders = file.split("/")[2:]
+    if folders[0] not in ("protocols", "sim"):
+        return []
+    names = next((PROTOCOLS[one] for one in reversed(folders) if one in PROTOCOLS), ["fifo", "vector_clock"])
+    each = max(4, WORLDS // len(names))
+    return [(name, FIRST_SEED + number) for number in range(each) for name in names]
 
 
-def tests_for(mutant: Mutant, found: Map, root: Path) -> list[str]:
-    """Return the tests to run: those that run the line, else those whose file names its module."""
-    tests = found.tests_of(mutant.file, mutant.line, SECONDS_OF_TESTS)
-    if tests:
-        return tests
+def tests_naming(mutant: Mutant, root: Path) -> list[str]:
+    """Return test files that name the mutant's module: for one whose statement no test was seen to run."""
     module = mutant.file.removeprefix("src/").removesuffix(".py").replace("/", ".")
     files = sorted((root / "tests").rglob("test_*.py"))
     return [path.relative_to(root).as_posix() for path in files if module in path.read_text()][:3]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.mutants.holes import read as read_holes
+from tests.mutants.making import Mutant
 from tests.mutants.running import Outcome
 
 HEAD = """# Faults put in on purpose
@@ -22,33 +24,35 @@ No test noticed these faults when they were first put in. Now each has a test th
 DRAWN = """
 ## Mutants
 
-Small faults are put into the source one at a time; the tests that run the changed line, and after them worlds
-of the swarm, have to notice. `make mutants` draws them with a fixed seed, continues where it stopped, and
-`python -m tests.mutants --page` writes this page. What was decided about a survivor is in
-`tests/mutants/judged.toml`.
+Small faults are put into the source one at a time; the tests that run the changed statement, and after them
+worlds of the swarm, have to notice. `make mutants` draws them with a fixed seed and continues where it stopped:
+each row of `tests/mutants/results.jsonl` is one mutant and its killer. `python -m tests.mutants --page` writes
+this page from these rows. What was decided about a survivor is in `tests/mutants/judged.toml`: *equivalent* (no
+input can show a difference) or *inert* (a difference in speed, memory or wording that no promise covers).
 
 """
 
 
-def write_table(outcomes: Sequence[Outcome], judged: Path, page: Path) -> str:
+def write_table(outcomes: Sequence[Outcome], drawn: Sequence[Mutant], judged: Path, page: Path) -> str:
     """Write the page. Returns its first line of figures."""
-    reasons: dict[str, str] = tomllib.loads(judged.read_text())["survivors"] if judged.exists() else {}
-    files: dict[str, list[Outcome]] = {}
+    reasons: dict[str, str] = tomllib.loads(judged.read_text())["survivors"]
+    files: dict[str, list[Outcome]] = {mutant.file: [] for mutant in sorted(drawn, key=lambda one: one.file)}
+    numbers = Counter(mutant.file for mutant in drawn)
     for one in sorted(outcomes, key=lambda one: (one.file, one.line, one.name)):
-        files.setdefault(one.file, []).append(one)
-    total = _summary(outcomes, reasons)
+        files[one.file].append(one)
+    total = _summary(outcomes, len(drawn), reasons)
     lines = [
         HEAD + _holes() + DRAWN + total,
         "",
-        "| file | mutants | tests | swarm | alive | equivalent |",
-        "| --- | --: | --: | --: | --: | --: |",
+        "| file | mutants | killed by tests | by the swarm | survived, judged | not judged | not run |",
+        "| --- | --: | --: | --: | --: | --: | --: |",
     ]
     for file, own in files.items():
-        counts = _counts(own, reasons)
-        lines.append(f"| `{file.removeprefix('src/precede/')}` | {len(own)} | {' | '.join(map(str, counts))} |")
+        counts = [numbers[file], *_counts(own, reasons), numbers[file] - len(own)]
+        lines.append(f"| `{file.removeprefix('src/precede/')}` | {' | '.join(map(str, counts))} |")
     lines += ["", "## Survivors", "", "| place | change | decided |", "| --- | --- | --- |"]
     for one in sorted(outcomes, key=lambda one: (one.file, one.line)):
-        if one.fate in ("survived", "uncovered"):
+        if one.alive:
             change = f"`{_short(one.old)}` → `{_short(one.new)}`"
             place = f"`{one.file.removeprefix('src/precede/')}` `{one.function}` ({one.kind})"
             lines.append(f"| {place} | {change} | {reasons.get(one.name, f'not judged yet: {one.name}')} |")
@@ -65,20 +69,20 @@ def _holes() -> str:
 
 
 def _counts(outcomes: Sequence[Outcome], reasons: dict[str, str]) -> tuple[int, int, int, int]:
-    """Return the numbers killed by tests (or time), by the swarm, alive, and alive but equivalent."""
-    tests = sum(one.fate in ("tests", "time") for one in outcomes)
+    """Return the numbers killed by tests or a time limit, by the swarm, alive and judged, alive and not."""
     swarm = sum(one.fate == "swarm" for one in outcomes)
-    alive = [one for one in outcomes if one.fate in ("survived", "uncovered")]
-    equivalent = sum(reasons.get(one.name, "").startswith("equivalent") for one in alive)
-    return tests, swarm, len(alive) - equivalent, equivalent
+    alive = [one for one in outcomes if one.alive]
+    judged = sum(one.name in reasons for one in alive)
+    return len(outcomes) - len(alive) - swarm, swarm, judged, len(alive) - judged
 
 
-def _summary(outcomes: Sequence[Outcome], reasons: dict[str, str]) -> str:
-    tests, swarm, alive, equivalent = _counts(outcomes, reasons)
-    share = 100 * (tests + swarm) / max(1, len(outcomes) - equivalent)
+def _summary(outcomes: Sequence[Outcome], drawn: int, reasons: dict[str, str]) -> str:
+    tests, swarm, judged, open_ones = _counts(outcomes, reasons)
+    share = 100 * (tests + swarm) / max(1, len(outcomes))
     return (
-        f"{len(outcomes)} mutants: {tests} killed by tests, {swarm} by the swarm, {alive} alive, {equivalent} "
-        f"equivalent (they change nothing that anybody can see); {share:.0f} % of the others are killed."
+        f"{len(outcomes)} of {drawn} mutants were run: {tests} killed by tests, {swarm} by the swarm "
+        f"({share:.1f} % in all), {judged} survived and were judged, "
+        f"{open_ones} survived and were not judged yet."
     )
 
 

@@ -91,3 +91,18 @@ def test_shared_air_refuses_loss() -> None:
     run = Run(world=world, workload={"script": []}, faults={}, protocol="fifo", options={}, seed=1)
     with pytest.raises(BadInput, match="loss"):
         prepare(run, TableSink())
+
+
+def test_a_link_that_is_cut_is_down_until_it_is_mended() -> None:
+    network = ContactNetwork([(0, 1, 0, LONG)], overhead=0)
+
+    def script(id: int, what: str, *rest: Any) -> Effects:
+        if what == "broadcast":
+            network.world.schedule(2 * SECOND, network.cut, 1, 0)
+            network.world.schedule(3 * SECOND, network.mend, 1, 0)
+        return ()
+
+    pages = carried_out(network, script)
+    links = {(page[0], page[1], page[2]) for page in pages if "link" in page[2] and page[0] < LONG}
+    instants = ((0, "link_up"), (2 * SECOND, "link_down"), (3 * SECOND, "link_up"))
+    assert links == {(at, node, what) for at, what in instants for node in (0, 1)}

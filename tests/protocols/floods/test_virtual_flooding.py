@@ -11,6 +11,11 @@ from typing import get_args
 
 import pytest
 
+from precede.core.effects import RADIO, Send
+from precede.core.identity import NEIGHBOURS
+from precede.core.messages import Packet
+from precede.core.node import Node
+from precede.protocols.floods.carrier import CarrierPacket, Carrying
 from precede.protocols.floods.virtual_flooding import Datum, Policy, VirtualFlooding
 
 ROOT = Path(__file__).parents[3]
@@ -61,3 +66,15 @@ def test_the_example_spreads_readings_without_packets_of_their_own() -> None:
     assert shown[0] == "minute 1:   25 packets, readings known:  3 to 17"
     assert shown[6].endswith("24 to 25")
     assert shown[7] == "minute 8:  200 packets, readings known: 25 to 25"
+
+
+def test_a_packet_that_carries_data_counts_it_as_control() -> None:
+    virtual: VirtualFlooding[str, int] = VirtualFlooding(Random(1))
+    virtual.put("a", 1, 20)
+    virtual.put("b", 1, 21)
+    bare = CarrierPacket(Packet(), (), 100, 8, 3, 1)
+    (send,) = Carrying(Node(), virtual, datum_bytes=12).passed([Send(bare, NEIGHBOURS, RADIO)])
+    assert isinstance(send, Send)
+    packet = send.packet
+    assert (packet.size_bytes, packet.control_bytes, packet.control_entries) == (100 + 24, 8 + 24, 3 + 2)
+    assert packet.messages == 1
