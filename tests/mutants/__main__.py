@@ -119,6 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true", help="judge those again that survived")
     parser.add_argument("--tests", action="append", metavar="FOLDER", help="only these tests; may be repeated")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--work", type=Path, default=ROOT / "out/mutants", help="where copies and the map are")
     parser.add_argument("--page", action="store_true", help="only write the table of the results there are")
     options = parser.parse_args(arguments)
     until = time.time() + options.seconds
@@ -128,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     mutants = draw(options.count, options.seed, files)
     with tempfile.TemporaryDirectory() as scratch:
-        work = Path(scratch) if options.changed else ROOT / "out/mutants"
+        work = Path(scratch) if options.changed else options.work.resolve()
         results = work / "results.jsonl" if options.changed else options.results
         work.mkdir(parents=True, exist_ok=True)
         decided = read(results)

@@ -15,7 +15,6 @@ import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -154,7 +153,7 @@ class Warm:
                 named = []
             if fate not in ("tests", "time"):
                 fate, by = self._swarmed(mutant)
-        return (fate, by) if fate or tests or named else ("uncovered", "")
+        return ("uncovered", "") if fate == "survived" and not tests and not named else (fate, by)
 
     def _tested(self, mutant: Mutant, tests: Sequence[str], known: Map) -> tuple[str, str]:
         """Run tests in a fork with the fault; in a fresh process if the fault is outside of functions."""
@@ -215,24 +214,22 @@ class Warm:
         rows = scratch / "rows.jsonl"
         child = os.fork()
         if child == 0:
-            code = 1
             try:
                 _settle(scratch, cpu)
                 work(lambda row: append(rows, row))
-                code = 0
-            except BaseException:
-                traceback.print_exc()
+            except BaseException as error:
+                append(rows, Failed(f"{type(error).__name__} outside of tests"))
             finally:
-                os._exit(code)
+                os._exit(0)
         handle = os.pidfd_open(child)
-        ready, _, _ = select.select([handle], [], [], wall)
-        os.close(handle)
-        with suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)
+        try:
+            ready, _, _ = select.select([handle], [], [], wall)
+        finally:
+            os.close(handle)
+            with suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         code = os.waitstatus_to_exitcode(status)
-        if code > 0:
-            raise RuntimeError(f"a fork failed:\n{(scratch / 'printed.txt').read_text(errors='replace')}")
         written = rows.read_bytes().splitlines() if rows.exists() else []
         shutil.rmtree(scratch, ignore_errors=True)
         return [msgspec.json.decode(row, type=Failed) for row in written], bool(ready) and code == 0
@@ -241,6 +238,7 @@ class Warm:
 def _settle(scratch: Path, cpu: float) -> None:
     """Give a fork its own session, limits, output and folder for temporary files."""
     os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     limit = int(cpu) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 10))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -252,7 +250,8 @@ def _settle(scratch: Path, cpu: float) -> None:
 
 
 def main() -> int:
-    """Run the plan in the file that is named."""
+    """Run the plan in the file that is named. When this process is ended, so is its fork."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     plan = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
     hits = install(Path(plan.root), plan.mutants)
     arguments = ["-q", "--capture=no", "-p", "no:cacheprovider", "--hypothesis-seed=1"]

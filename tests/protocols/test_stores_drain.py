@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from precede.core.effects import RADIO, Effect, Send
+from precede.core.effects import RADIO, CancelTimer, Effect, Send, SetTimer
 from precede.core.identity import MessageId
 from precede.core.node import Context, Node, round_trip
 from precede.protocols import registry
@@ -53,6 +53,18 @@ def test_a_message_without_addressees_waits_for_no_acknowledgement() -> None:
     outbox.send(MessageId(0, 0, 1), {}, 0, effects)
     assert len(outbox) == 0
     assert effects == []
+
+
+def test_no_timer_runs_for_a_message_that_all_have_acknowledged() -> None:
+    outbox = Outbox(1000)
+    id = MessageId(0, 0, 1)
+    effects: list[Effect] = []
+    outbox.send(id, {1: AckPacket(()), 2: AckPacket(())}, 0, effects)
+    (timer,) = (effect for effect in effects if isinstance(effect, SetTimer))
+    assert not outbox.acknowledged(id, 1, effects)
+    assert not any(isinstance(effect, CancelTimer) for effect in effects)
+    assert outbox.acknowledged(id, 2, effects)
+    assert effects[-1] == CancelTimer(timer.key)
 
 
 @pytest.mark.parametrize("protocol", ["prs", "rst", "ses"])

@@ -147,3 +147,22 @@ def test_a_keyed_frame_replaces_the_queued_one() -> None:
     queue.remove("b")
     queue.put_back(Send(Frame(5), 0, RADIO, "a"))
     assert [queue.take().packet.size_bytes for _ in range(len(queue))] == [3, 2]
+
+
+def test_a_single_sender_begins_at_slots_that_its_generator_draws() -> None:
+    """Each frame waits for its back-off of 0 to 31 slots, then the channel is idle for 50 us."""
+    bench = Bench(1, 1, [0, 0], [(0.0, 0.0)] * 2)
+    radio = ContentionRadio(1e6, 120.0)
+    begins: list[int] = []
+    bench.transmitted = lambda *_: begins.append(bench.now)  # type: ignore[method-assign]
+    bench.refill = lambda node: radio.send(node, Send(Frame(), 0, RADIO, node))
+    radio.attach(bench, 2)  # type: ignore[arg-type]
+    bench.refill(1)
+    bench.run(30_000)
+    draws = Generators(1).numpy("backoff", 1).integers(0, 1024, 8).tolist()
+    at, expected = 0, []
+    for draw in draws:
+        at += draw * 32 // 1024 * 20
+        expected.append(at)
+        at += 148 * 8 + 50
+    assert begins[:8] == expected

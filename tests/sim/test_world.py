@@ -346,3 +346,18 @@ def test_immediate_timers_are_no_error_while_time_passes(monkeypatch: pytest.Mon
     world, _, _ = stage(script, nodes=1)
     world.run()
     assert (len(fired), fired[-1]) == (3000, 999)
+
+
+@pytest.mark.parametrize("fifo", [True, False])
+def test_packets_of_a_link_overtake_each_other_only_without_fifo(fifo: bool) -> None:
+    notes = [Note(str(number)) for number in range(30)]
+
+    def script(id: int, what: str, *rest: Any) -> Effects:
+        return [Send(note, 1) for note in notes] if what == "broadcast" else ()
+
+    world, pages, _ = stage(script, delay=Distribution("uniform(0, 1)"), fifo=fifo)
+    world.schedule(10, world.broadcast, 0, b"")
+    world.run(10_000_000)
+    arrived = [page[3] for page in pages if page[2] == "receive"]
+    assert sorted(arrived, key=int) == [note.text for note in notes]
+    assert (arrived == [note.text for note in notes]) is fifo

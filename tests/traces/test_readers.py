@@ -15,6 +15,7 @@ import pytest
 
 from precede.core.errors import BadInput
 from precede.core.instants import HOUR, MINUTE, SECOND
+from precede.traces.formats.gtfs import _shape
 from precede.traces.formats.gtfs_feed import Feed, Services
 from precede.traces.formats.gtfs_motion import Anchor, Shape, trip_legs
 from precede.traces.reading import FORMATS, Loaded, Options, Reading, load
@@ -468,6 +469,19 @@ def test_gtfs_hostile_archives_are_bad_input(tmp_path: Path):
         load(path, "gtfs")
     with pytest.raises(BadInput, match="No such file"):
         load(tmp_path / "nowhere.zip", "gtfs")
+
+
+@pytest.mark.parametrize(
+    ("distances", "used"), [((0.0, 5.0, 9.0), True), ((0.0, None, 9.0), False), ((0.0, 9.0, 5.0), False)]
+)
+def test_gtfs_distances_of_a_shape_are_used_if_all_points_have_them_and_none_goes_back(
+    distances: tuple[float | None, ...], used: bool
+):
+    points = [(float(number), 100.0 * number, 0.0, along) for number, along in enumerate(distances)]
+    shape = _shape(points[::-1])
+    assert shape is not None
+    assert shape.xs.tolist() == [0.0, 100.0, 200.0]
+    assert (None if shape.along is None else shape.along.tolist()) == (list(distances) if used else None)
 
 
 def test_gtfs_a_stop_on_a_loop_is_placed_on_the_right_pass():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import hypot
+from math import cos, hypot, sin
 from pathlib import Path
 from statistics import correlation, mean
 
@@ -22,7 +22,7 @@ from precede.traces.streets import (
     streets_of,
     working_day,
 )
-from precede.traces.walks import Walkers, gauss_markov, random_walk, random_waypoint
+from precede.traces.walks import Walkers, _mirrored, gauss_markov, random_walk, random_waypoint
 
 SIDE = 1000.0
 GRID = street_grid(6, 4, (1200.0, 800.0))
@@ -169,3 +169,10 @@ def test_a_reflected_walk_keeps_its_speed() -> None:
     assert hypot(30, 20) > lengths(walk).max()
     assert lengths(walk).sum() == pytest.approx(4 * 3600, rel=1e-4)
     assert isinstance(GRID, Streets)
+
+
+@pytest.mark.parametrize("angle", [0.3, 2.0, -1.0])
+def test_a_walker_that_meets_a_wall_turns_back_from_it_and_goes_on_along_it(angle: float) -> None:
+    for axis, (away, along) in enumerate([(cos, sin), (sin, cos)]):
+        assert away(_mirrored(angle, axis)) == pytest.approx(-away(angle))
+        assert along(_mirrored(angle, axis)) == pytest.approx(along(angle))

@@ -134,6 +134,12 @@ def test_a_delivery_is_a_ghost_only_after_its_source_has_passed_the_number():
     assert (violation.kind, violation.message) == ("ghost", "a:2")
 
 
+def test_a_message_below_the_first_of_a_source_that_is_known_from_its_first_step_is_a_ghost():
+    rows = rows_of(parse("a: +2 +3\nb: a1"))
+    (violation,) = LiveRun("causal").add(rows)
+    assert (violation.kind, violation.message) == ("ghost", "a:1")
+
+
 def test_deliveries_before_their_broadcasts_in_a_ring_are_a_violation():
     log = parse("a: b1 +1\nb: a1 +1")
     whole = precede.verify(batch_rows(log), "causal")

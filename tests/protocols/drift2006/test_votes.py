@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from precede.core.effects import RADIO, Effects, Persist, Send, SetTimer
 from precede.core.identity import MessageId
 from precede.core.instants import SECOND
@@ -194,7 +196,19 @@ def test_two_nodes_that_found_a_group_at_one_instant_found_two_groups() -> None:
         made, _ = node(me, {}, members=())
         made.groups.found_group(10, [])
         groups.append(made.state.group)
-    assert groups[0] != groups[1]
+    assert groups == [11 << 11 | 1, 11 << 11 | 2]
+
+
+def test_a_group_that_is_founded_at_the_beginning_has_a_number_that_packets_can_carry() -> None:
+    made, _ = node(1, {}, members=())
+    made.groups.found_group(0, [])
+    assert made.state.group == 1 << 11 | 1
+
+
+@pytest.mark.parametrize(("members", "after"), [((0, 1), "nothing"), ((0, 1, 2), "state")])
+def test_a_store_may_be_copied_if_three_members_vote(members: tuple[int, ...], after: str) -> None:
+    made, _ = node(1, {}, members=members)
+    assert made.after_copy == after
 
 
 def test_a_newcomer_takes_up_a_stream_of_its_own_that_a_checkpoint_names() -> None:

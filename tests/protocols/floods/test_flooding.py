@@ -9,6 +9,7 @@ import pytest
 
 from precede.core.context import Context
 from precede.core.effects import RADIO, Deliver, Effects, Persist, Send
+from precede.core.errors import BadInput
 from precede.core.identity import MessageId
 from precede.core.instants import MINUTE, SECOND
 from precede.core.messages import Message
@@ -17,6 +18,7 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.protocols import registry
 from precede.protocols.floods.flooding import FloodDigestPacket, FloodGonePacket, FloodPacket, FloodWantPacket
+from precede.protocols.floods.options import parse_node_ids
 from precede.protocols.floods.reliable_floods import ASK
 from precede.protocols.layered.envelope import Envelope
 from precede.witness.verify import verify
@@ -147,3 +149,21 @@ def test_a_suspended_node_does_not_take_missing_floods_for_lost() -> None:
     assert [type(effect.packet) for effect in effects if isinstance(effect, Send)] == [FloodWantPacket]
     assert delivered(effects) == []
     assert delivered(node.receive(flood(1), 1, awake + 1, RADIO)) == [1, 2]
+
+
+def test_ranges_of_node_ids_have_a_largest_length() -> None:
+    assert parse_node_ids("0 3, 5-7") == {0, 3, 5, 6, 7}
+    assert len(parse_node_ids("1-1000000") or ()) == 1_000_000
+    for text in ("1-1000001", "7-5", "a"):
+        with pytest.raises(BadInput):
+            parse_node_ids(text)
+
+
+def test_a_digest_that_says_nothing_of_a_stream_begins_none() -> None:
+    made = node("fifo")
+    made.start(0, {})
+    before = dict(made.sizes())
+    made.receive(FloodDigestPacket(((5, 0, 0),)), 1, 10, RADIO)
+    assert made.sizes() == before
+    made.receive(FloodDigestPacket(((5, 0, 1),)), 1, 20, RADIO)
+    assert made.sizes() != before

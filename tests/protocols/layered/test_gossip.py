@@ -333,6 +333,9 @@ def test_the_cache_is_bounded_in_bytes_and_evicted_messages_are_not_requested_ag
     assert evicted == list(range(1, 11))
     offer = DigestPacket(3, True, ((DAN, 0, (1, 20)),), 0, None)
     assert not packets(run_timers(node, node.receive(offer, ANA, 2 * SECOND, RADIO), 4 * SECOND), WantPacket)
+    request = WantPacket(((BEN, DAN, 0, (1, 20)),))
+    (answer,) = packets(node.receive(request, ANA, 5 * SECOND, RADIO), DataPacket)
+    assert [one.message.id.number for one in answer.batch.contents] == list(range(11, 21)), "held are the newer"
 
 
 # -- the swarm -------------------------------------------------------------------------------------------

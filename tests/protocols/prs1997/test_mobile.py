@@ -14,6 +14,7 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out, prepare
 from precede.experiments.swarm.events import events_of
 from precede.protocols import registry
+from precede.protocols.cells.packets import ProxyConnectAckPacket
 from precede.witness.verify import verify
 
 HOSTS = 10
@@ -135,3 +136,12 @@ def test_without_destinations_a_message_goes_to_every_other_host() -> None:
     (accept, *_) = host(stations=2).broadcast(b"m", 0)
     assert isinstance(accept, Accept)
     assert accept.destinations == (2, 4)
+
+
+def test_a_host_is_connected_only_by_the_answer_to_itself() -> None:
+    node = host(stations=2)
+    node.start(0, {})
+    node.link_up(0, 0, RADIO)
+    node.broadcast(b"m", 1, (4,))
+    assert node.receive(ProxyConnectAckPacket(4, 1, 0, ()), 0, 2, RADIO) == []
+    assert node.receive(ProxyConnectAckPacket(3, 1, 0, ()), 0, 3, RADIO), "it sends its message"

@@ -251,3 +251,11 @@ def test_a_sabotaged_rule_is_caught(sabotaged: Any) -> None:
     caught = [run_plan(draw_plan("lamport", seed, drawer), drawer, entry) for seed in range(6)]
     assert any(result.violations for result in caught)
     assert any("above" in remark for result in caught for remark in result.remarks)
+
+
+def test_a_filter_has_the_same_bits_in_every_version() -> None:
+    """Nodes of different versions compare their filters."""
+    bloom = BloomFilter(8)
+    bloom.add(MessageId(3, 0, 7))
+    assert bloom.written().hex() == "2a000000001500000080"
+    assert bloom.may_hold(bloom.written(), [MessageId(3, 0, 8), MessageId(3, 0, 7)]) == [MessageId(3, 0, 7)]
