@@ -14,6 +14,7 @@ from precede.core.effects import RADIO
 from precede.runtime.topics.lane_plan import FIRST_LANE
 from precede.runtime.transfer import packets
 from tests.hostile.packets import any_packet
+from tests.patience import patient
 
 LOCAL = ("127.0.0.1", 0)
 FIRST_LANES = range(FIRST_LANE[0], FIRST_LANE[0] + 16)
@@ -54,7 +55,7 @@ def test_senseless_transfers_and_topics_do_not_stop_a_member(snapshots: bool, tm
         at = precede.UdpTransport(LOCAL)
         async with precede.join("g", "ana", store=tmp_path / "ana.db", transport=at, **common, **rest) as ana:
             there = precede.UdpTransport(LOCAL, [at.address])
-            async with precede.join("g", "ben", transport=there, **common) as ben, asyncio.timeout(60):
+            async with precede.join("g", "ben", transport=there, **common) as ben, asyncio.timeout(patient(60)):
                 garden = ana.topic("garden", order="fifo")
                 while not ana.neighbours():
                     await asyncio.sleep(0.02)

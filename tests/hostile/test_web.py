@@ -16,6 +16,7 @@ import precede
 from precede.runtime.transports import connections, websocket
 from precede.runtime.transports.pages import page_at
 from precede.runtime.transports.websocket import WebSocketTransport
+from tests.patience import patient
 
 LOCAL = ("127.0.0.1", 0)
 PAGE = "http://elsewhere.example"
@@ -24,13 +25,13 @@ PAGE = "http://elsewhere.example"
 async def answer_to(address: tuple[str, int], request: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(*address)
     writer.write(request)
-    answer = await asyncio.wait_for(reader.read(), 20)
+    answer = await asyncio.wait_for(reader.read(), patient(20))
     writer.close()
     return answer
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patient(20)):
         while not condition():
             await asyncio.sleep(0.01)
 
@@ -74,7 +75,7 @@ def test_connections_that_ask_for_nothing_are_bounded(monkeypatch: pytest.Monkey
         await gateway.start(lambda frame, where: None)
         lines = [await asyncio.open_connection(*gateway.address) for _ in range(30)]
         for reader, _ in lines[:22]:
-            assert await asyncio.wait_for(reader.read(), 20) == b""
+            assert await asyncio.wait_for(reader.read(), patient(20)) == b""
         async with connect(gateway.url, proxy=None):
             await until(lambda: len(gateway._connections) == 1)
         assert not any(reader.at_eof() for reader, _ in lines[23:])

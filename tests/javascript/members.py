@@ -13,6 +13,7 @@ import pytest
 
 import precede
 from precede.runtime.evidence.signatures import SigningKey
+from tests.patience import patient
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "javascript"
@@ -62,7 +63,7 @@ def settings(name: str, url: str) -> dict[str, Any]:
 
 
 async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(patient(seconds)):
         while not condition():
             await asyncio.sleep(0.02)
 
@@ -140,5 +141,5 @@ class NodeMember:
     async def stop(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        await asyncio.wait_for(self.process.wait(), 20)
+        await asyncio.wait_for(self.process.wait(), patient(20))
         await self._task

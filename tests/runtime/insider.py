@@ -13,6 +13,7 @@ from precede.runtime.links.neighbours import Links
 from precede.runtime.names import group_key, node_id
 from precede.runtime.transports.transport import Where
 from precede.runtime.transports.udp import UdpTransport
+from tests.patience import patient
 
 Address = tuple[str, int]
 
@@ -64,7 +65,7 @@ class Insider:
     async def meet(self, name: str) -> None:
         """Begin a session with a member."""
         await self.transport.start(self.links.frame)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patient(30)):
             while node_id(name) not in self.links.neighbours():
                 self.links.tick()
                 for _ in range(4):

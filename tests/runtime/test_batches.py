@@ -16,6 +16,7 @@ from precede.runtime.links.bundles import bundled, packets_in
 from precede.runtime.store import Store
 from precede.runtime.transports.transport import Where
 from precede.runtime.transports.udp import UdpTransport
+from tests.patience import patient
 
 
 def test_one_wake_up_reads_all_datagrams() -> None:
@@ -32,7 +33,7 @@ def test_one_wake_up_reads_all_datagrams() -> None:
         assert heard == frames
         await transport.stop()
 
-    asyncio.run(asyncio.wait_for(run(), 10))
+    asyncio.run(asyncio.wait_for(run(), patient(10)))
 
 
 def test_broadcasts_of_one_turn_are_one_commit(tmp_path: Path) -> None:
@@ -50,7 +51,7 @@ def test_broadcasts_of_one_turn_are_one_commit(tmp_path: Path) -> None:
             assert len(records) == 1  # to acknowledge a message takes no commit
             assert not statements  # and the tables have time
 
-    asyncio.run(asyncio.wait_for(run(), 10))
+    asyncio.run(asyncio.wait_for(run(), patient(10)))
 
 
 async def taken(group: precede.Group, count: int):
@@ -107,7 +108,7 @@ def test_messages_of_one_turn_share_frames() -> None:
             assert ours.sent - before < 2 * 5  # each frame is counted by `broadcast` and by `send`
             assert [message.number async for message in taken(ben, 20)] == list(range(1, 21))
 
-    asyncio.run(asyncio.wait_for(run(), 20))
+    asyncio.run(asyncio.wait_for(run(), patient(20)))
 
 
 @pytest.mark.parametrize("sizes", [[10], [10, 20, 30], [500] * 7, [10, 5_000, 10], [1_300, 5]])
@@ -145,7 +146,7 @@ def test_packets_to_one_neighbour_in_one_turn_are_one_frame() -> None:
             assert ours.sent - before < 5  # also a beacon or an introduction
             assert [message.number async for message in taken(ben, 10)] == list(range(1, 11))
 
-    asyncio.run(asyncio.wait_for(run(), 20))
+    asyncio.run(asyncio.wait_for(run(), patient(20)))
 
 
 def test_a_store_that_was_not_closed_has_its_journal(tmp_path: Path) -> None:

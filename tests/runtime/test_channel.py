@@ -16,6 +16,7 @@ from precede.core.identity import NodeId
 from precede.runtime.links.admission import OpenAdmission
 from precede.runtime.links.neighbours import Links
 from precede.runtime.transports.transport import OnFrame, Transport, Where
+from tests.patience import patient
 from tests.runtime.insider import NO_TERMS
 
 
@@ -97,7 +98,7 @@ def idle(end: End) -> bool:
 
 
 async def until(condition: Any, seconds: float = 90.0) -> None:
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(patient(seconds)):
         while not condition():
             await asyncio.sleep(0.01)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.patience import patient
 from tests.runtime.watched import running
 
 SCENARIO = """
@@ -85,7 +86,7 @@ def test_ctrl_c_leaves_no_process_behind(scenario: Path, tmp_path: Path) -> None
             children = psutil.Process(emulation.process.pid).children(recursive=True)
         emulation.process.send_signal(signal.SIGINT)
         assert emulation.ended() == 130
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + patient(10)
     while any(child.is_running() and child.status() != "zombie" for child in children):
         assert time.monotonic() < deadline
         time.sleep(0.1)

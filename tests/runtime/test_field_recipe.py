@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import precede
+from tests.patience import patient
 
 KEY = b"f" * 32
 
@@ -28,7 +29,7 @@ def test_gathered_logs_hold_and_one_log_alone_is_unknown(tmp_path: Path) -> None
         ben = member("ben", [])
         await ben.__aenter__()
         async with (
-            asyncio.timeout(60),
+            asyncio.timeout(patient(60)),
             member("ana", [ben.address]) as ana,
             member("cem", [ben.address]) as cem,
         ):

@@ -15,6 +15,7 @@ from precede.runtime.links.keyring import new_key
 from precede.runtime.transports.transport import Where
 from precede.runtime.transports.udp import UdpTransport
 from precede.witness.verify import verify
+from tests.patience import patient
 
 KEY = new_key()
 NAMES = ("ana", "ben", "cem")
@@ -52,7 +53,7 @@ async def take(group: precede.Group, count: int, seconds: float = 10.0) -> list[
                 return
 
     try:
-        await asyncio.wait_for(run(), seconds)
+        await asyncio.wait_for(run(), patient(seconds))
     except TimeoutError:
         pytest.fail(f"{group.name} got {taken} and then nothing; {group.status()}")
     return taken

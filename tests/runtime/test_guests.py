@@ -12,6 +12,7 @@ from precede.core.identity import MessageId
 from precede.runtime.evidence.signatures import SigningKey
 from precede.runtime.flow.sending import MOST_PAYLOAD
 from precede.runtime.guests.signed_payloads import MOST_SIGNED_BYTES
+from tests.patience import patient
 
 SEEDS = {name: bytes([place + 1]) * 32 for place, name in enumerate(("ana", "dora", "eva"))}
 ROSTER = {name: SigningKey(seed).public for name, seed in SEEDS.items()}
@@ -77,7 +78,7 @@ def test_no_message_stops_a_gateway(caplog: pytest.LogCaptureFixture) -> None:
             large, small = payloads_of("dora").sign(bytes(2000)), payloads_of("dora").sign(b"bread")
             for payload in (large, large, small):
                 await dora.broadcast(msgspec.msgpack.encode(("say", payload)))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(patient(30)):
                 while not sent:
                     await asyncio.sleep(0.02)
             assert sent == [small]
@@ -102,7 +103,7 @@ def test_a_gateway_sends_on_what_a_guest_says_in_its_own_name_alone() -> None:
             own, of_eva = payloads_of("dora").sign(b"mine"), payloads_of("eva").sign(b"not mine")
             for note in (("say", of_eva), ("ordered", own), ("say", b"unsigned"), 7, ("say", own)):
                 await dora.broadcast(msgspec.msgpack.encode(note))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(patient(30)):
                 while not sent:
                     await asyncio.sleep(0.02)
             assert sent == [own]

@@ -12,6 +12,7 @@ import pytest
 import precede
 from precede.core.instants import SECOND
 from precede.runtime.settings import wall_clock
+from tests.patience import patient
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 DELTA = {"order": "delta", "lifetime": "20min"}
@@ -60,7 +61,7 @@ def test_both_sides_are_told(
             ben = member(theirs, "ben", [ana.address])
             async with ben:
                 ana._transports[0].add_peer(ben.address)  # type: ignore[attr-defined]
-                async with asyncio.timeout(20):  # 2 s or less on a quiet machine
+                async with asyncio.timeout(patient(20)):  # 2 s or less on a quiet machine
                     while not all(code in codes(each) for each in (ana, ben)):
                         await asyncio.sleep(0.02)
                 for each in (ana, ben):
@@ -80,7 +81,7 @@ def codes(group: precede.Group) -> list[str]:
 def test_members_that_are_set_up_alike_are_told_nothing() -> None:
     async def run() -> None:
         async with member(DELTA, "ana", []) as ana, member(DELTA, "ben", [ana.address]) as ben:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(patient(20)):
                 while not ana.neighbours() or not ben.neighbours():
                     await asyncio.sleep(0.02)
             await asyncio.sleep(1.0)

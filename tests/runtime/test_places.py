@@ -13,6 +13,7 @@ from precede.protocols import registry
 from precede.runtime.deliveries import Arrival
 from precede.runtime.settings import MemberSettings
 from precede.runtime.transports.udp import UdpTransport
+from tests.patience import patient
 
 
 def test_arrivals_name_the_message_below_a_revision() -> None:
@@ -33,7 +34,7 @@ def test_arrivals_name_the_message_below_a_revision() -> None:
             await asyncio.sleep(0)
             for packet, sender in ((answer, 2), (question, 1)):
                 group.driver._input(lambda now, p=packet, s=sender: group.driver.node.receive(p, s, now, RADIO))
-                news.append(await asyncio.wait_for(reading, 10))
+                news.append(await asyncio.wait_for(reading, patient(10)))
                 reading = asyncio.create_task(anext(arrivals))
                 await asyncio.sleep(0)
             reading.cancel()

@@ -17,6 +17,7 @@ from precede.core.errors import BadInput
 from precede.runtime.links.authorship import public_of
 from precede.runtime.links.keyring import read_signed_roster
 from precede.runtime.transports.udp import UdpTransport
+from tests.patience import patient
 from tests.runtime.test_group import introduce, take
 
 KEY, ADMIN = os.urandom(32), os.urandom(32)
@@ -52,7 +53,7 @@ def codes(group: precede.Group) -> list[str]:
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patient(20)):
         while not condition():
             await asyncio.sleep(0.02)
 

@@ -16,6 +16,7 @@ from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.runtime.names import node_id
 from precede.runtime.store import Store
+from tests.patience import patient
 
 KEPT = Path(__file__).parent / "stores" / "ana-0.1.db"
 """Ana delivered four messages: two of ben and two of her own; she acknowledged none and was killed."""
@@ -60,14 +61,14 @@ def test_a_store_of_0_1_is_upgraded_and_its_member_goes_on(store: Path) -> None:
     async def live() -> None:
         async with member("ana", store) as ana:
             await ana.broadcast(b"and salt")
-            assert await asyncio.wait_for(take(ana, 5), 20) == [*EARLIER, ("ana", 3, b"and salt")]
+            assert await asyncio.wait_for(take(ana, 5), patient(20)) == [*EARLIER, ("ana", 3, b"and salt")]
             async with member("ben", None, ana.address) as ben:  # a new ben: ana carries everything to it
-                assert sorted(await asyncio.wait_for(take(ben, 5), 20)) == sorted(
+                assert sorted(await asyncio.wait_for(take(ben, 5), patient(20))) == sorted(
                     [*EARLIER, ("ana", 3, b"and salt")]
                 )
         async with member("ana", store) as ana:
             await ana.broadcast(b"done")
-            assert await asyncio.wait_for(take(ana, 1), 20) == [("ana", 4, b"done")]
+            assert await asyncio.wait_for(take(ana, 1), patient(20)) == [("ana", 4, b"done")]
 
     asyncio.run(live())
     with sqlite3.connect(store) as database:

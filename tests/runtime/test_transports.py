@@ -28,12 +28,13 @@ from precede.runtime.links.keyring import new_key
 from precede.runtime.transports.tcp import TcpTransport
 from precede.runtime.transports.transport import Where
 from precede.runtime.transports.udp import UdpTransport
+from tests.patience import patient
 
 KEY = new_key()
 
 
 async def until(condition: Any, seconds: float = 10.0) -> None:
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(patient(seconds)):
         while not condition():
             await asyncio.sleep(0.01)
 
@@ -70,7 +71,7 @@ def test_a_connection_that_announces_too_large_a_frame_is_closed() -> None:
         await one.start(lambda frame, where: heard.append((frame, where)))
         reader, writer = await asyncio.open_connection(*one.address)
         writer.write(struct.pack(">I", 1 << 30) + b"x" * 100)
-        assert await asyncio.wait_for(reader.read(), 5) == b""
+        assert await asyncio.wait_for(reader.read(), patient(5)) == b""
         writer.close()
         await one.stop()
         assert heard == []
@@ -97,7 +98,7 @@ def test_members_meet_and_talk(kind: str, tmp_path: Path) -> None:
                     one.add_peer(other.address)
             await until(lambda: ana.neighbours() and ben.neighbours())
             await ana.broadcast(b"hello")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(patient(10)):
                 async for message in ben:
                     assert message.payload == b"hello"
                     return
@@ -141,7 +142,7 @@ def test_members_with_total_order_deliver_the_same_sequence(tmp_path: Path) -> N
                         break
                 return taken
 
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(patient(30)):
                 heard = await asyncio.gather(*(first_nine(group) for group in groups))
         assert heard[0] == heard[1] == heard[2]
 

@@ -30,12 +30,13 @@ from precede.runtime.no_store import NoStore
 from precede.runtime.transports import connections
 from precede.runtime.transports.tcp import TcpTransport
 from precede.runtime.transports.udp import UdpTransport
+from tests.patience import patient
 
 KEY = new_key()
 
 
 async def until(condition: Any, seconds: float = 10.0) -> None:
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(patient(seconds)):
         while not condition():
             await asyncio.sleep(0.01)
 
@@ -79,7 +80,7 @@ def test_a_full_disk_stops_a_member_before_it_sends_uncommitted_messages(tmp_pat
         assert [message.payload async for message in taken(ben)] == [b"first"]
         await ben.close()
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), patient(30)))
 
 
 async def taken(group: Any) -> Any:
@@ -99,11 +100,11 @@ def test_a_full_disk_is_raised_in_a_loop_that_waits_for_messages(tmp_path: Path)
         await ana.broadcast(bytes(20_000))
         for task in (waits, listens):
             with pytest.raises(StoreFailed, match=r"ben\.db: .*No space left on device"):
-                await asyncio.wait_for(task, 10)
+                await asyncio.wait_for(task, patient(10))
         await ben.close()
         await ana.close()
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), patient(30)))
 
 
 def test_rows_that_cannot_be_written_stay_in_the_store_and_the_member_runs_on(tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_rows_that_cannot_be_written_stay_in_the_store_and_the_member_runs_on(tm
             log.unlink()
             await until(lambda: list(log.glob("*.parquet")))
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), patient(30)))
 
 
 class Ticks(Node):
@@ -215,12 +216,12 @@ def test_idle_connections_of_strangers_keep_no_member_out(monkeypatch: pytest.Mo
             await until(lambda: ana.neighbours() and ben.neighbours())
             await until(lambda: len(ours._connections) == 1)
             for reader, writer in strangers:
-                await asyncio.wait_for(reader.read(), 5)
+                await asyncio.wait_for(reader.read(), patient(5))
                 writer.close()
             await asyncio.sleep(0.7)
             assert ana.neighbours(), "a member is no stranger, however long it stays"
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), patient(30)))
 
 
 def test_payloads_that_receivers_cannot_decode_are_refused() -> None:
@@ -241,14 +242,14 @@ def test_payloads_that_receivers_cannot_decode_are_refused() -> None:
             await ana.broadcast(bytearray(1_000_000))
             await ana.broadcast(b"after it")
             messages = aiter(ben)
-            taken = [len((await asyncio.wait_for(anext(messages), 20)).payload) for _ in range(2)]
+            taken = [len((await asyncio.wait_for(anext(messages), patient(20))).payload) for _ in range(2)]
             assert taken == [1_000_000, 8]
         with pytest.raises(RuntimeError, match="left already"):
             await ana.broadcast(b"too late")
         with pytest.raises(RuntimeError, match="join\\(\\) again"):
             await ana.__aenter__()
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), patient(60)))
 
 
 def test_lifetimes_are_texts_or_timedeltas_and_destinations_are_names(tmp_path: Path) -> None:
@@ -267,7 +268,7 @@ def test_lifetimes_are_texts_or_timedeltas_and_destinations_are_names(tmp_path: 
             with pytest.raises(Refused, match="known by the name 'zoe'"):
                 await ana.multicast(b"x", to=["zoe"])
 
-    asyncio.run(asyncio.wait_for(run(), 20))
+    asyncio.run(asyncio.wait_for(run(), patient(20)))
 
 
 @pytest.mark.parametrize(
@@ -333,7 +334,7 @@ def test_a_second_loop_over_a_group_is_refused_and_the_first_continues() -> None
                     await anext(other)
             await ana.broadcast(b"one")
             await ana.broadcast(b"two")
-            assert (await asyncio.wait_for(waits, 5)).payload == b"one"
+            assert (await asyncio.wait_for(waits, patient(5))).payload == b"one"
             with pytest.raises(RuntimeError, match="ana: another loop"):  # it works on the first message
                 async for _ in ana:
                     pass
@@ -342,7 +343,7 @@ def test_a_second_loop_over_a_group_is_refused_and_the_first_continues() -> None
             await ana.broadcast(b"three")
             assert [message.payload async for message in taken(ana)] == [b"three"]
 
-    asyncio.run(asyncio.wait_for(run(), 20))
+    asyncio.run(asyncio.wait_for(run(), patient(20)))
 
 
 @pytest.mark.parametrize("stored", [True, False])
@@ -380,4 +381,4 @@ def test_messages_that_the_application_has_not_taken_wait_in_the_store(
         else:
             assert await broadcast_and_take(11, 11) == payloads(*range(11, 22))
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    asyncio.run(asyncio.wait_for(run(), patient(30)))

@@ -14,13 +14,14 @@ from precede.runtime.transports import connections
 from precede.runtime.transports.pages import page_at
 from precede.runtime.transports.transport import Where
 from precede.runtime.transports.websocket import WebSocketTransport
+from tests.patience import patient
 
 LOCAL = ("127.0.0.1", 0)
 KEY = bytes(range(32))
 
 
 async def until(condition: Any, seconds: float = 20.0) -> None:
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(patient(seconds)):
         while not condition():
             await asyncio.sleep(0.01)
 
@@ -57,7 +58,7 @@ def test_a_message_that_no_member_sends_ends_the_connection(hostile: bytes | str
         await one.start(lambda frame, where: heard.append(frame))
         async with connect(one.url, proxy=None) as line:
             await line.send(hostile)
-            await asyncio.wait_for(line.wait_closed(), 10)
+            await asyncio.wait_for(line.wait_closed(), patient(10))
         assert heard == []
         await one.stop()
 
@@ -71,7 +72,7 @@ def test_a_connection_without_a_member_is_closed(monkeypatch: pytest.MonkeyPatch
         one = WebSocketTransport(LOCAL)
         await one.start(lambda frame, where: None)
         async with connect(one.url, proxy=None) as line:
-            await asyncio.wait_for(line.wait_closed(), 10)
+            await asyncio.wait_for(line.wait_closed(), patient(10))
         await one.stop()
 
     asyncio.run(run())
@@ -125,7 +126,7 @@ def test_a_page_comes_over_the_port_of_the_websocket(tmp_path: Path) -> None:
         await one.start(lambda frame, where: None)
         reader, writer = await asyncio.open_connection(*one.address)
         writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
-        answer = await asyncio.wait_for(reader.read(), 10)
+        answer = await asyncio.wait_for(reader.read(), patient(10))
         assert answer.startswith(b"HTTP/1.1 200")
         assert answer.endswith(b"<p>hello")
         writer.close()
@@ -155,7 +156,7 @@ def test_requests_of_strangers_write_nothing_into_the_log(
         if ends:
             writer.write_eof()
         try:
-            return await asyncio.wait_for(reader.read(), 20)
+            return await asyncio.wait_for(reader.read(), patient(20))
         finally:
             writer.close()
 

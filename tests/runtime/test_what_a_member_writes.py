@@ -20,6 +20,7 @@ from precede.runtime.deliveries import Delivered
 from precede.runtime.links.authorship import public_of
 from precede.runtime.links.keyring import read_roster
 from precede.runtime.names import node_id
+from tests.patience import patient
 
 COLLIDING = ("m7772251", "m17168205")
 """Two names with one node id, found by hashing 30 million names."""
@@ -135,7 +136,7 @@ def test_a_log_with_redacted_names_verifies_and_has_no_name(tmp_path: Path) -> N
             )  # fmt: skip
             async with ben:
                 await ana.broadcast(b"hello")
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(patient(20)):
                     async for message in ben:
                         assert message.source == "ana"
                         break

@@ -20,6 +20,7 @@ from precede.runtime.deliveries import (
 )
 from precede.runtime.flow.sending import MOST_UNSENT_BYTES, Sending
 from precede.runtime.history.kept import Kept
+from tests.patience import patient
 
 KEY = b"k" * 32
 
@@ -111,13 +112,13 @@ def test_broadcast_waits_for_a_loop_of_another_task_alone() -> None:
         one = Fixture(True, 10_000, 1_000)
         sending = Sending(one.state, one.deliveries, [], [])
         one.add(100)
-        await asyncio.wait_for(sending.wait(), 5)  # nobody reads: nobody would end the wait
+        await asyncio.wait_for(sending.wait(), patient(5))  # nobody reads: nobody would end the wait
         may_go_on = asyncio.Event()
 
         async def read() -> None:
             iterator = DeliveryIterator(one.deliveries)
             await one.take(iterator, 1)
-            await asyncio.wait_for(sending.wait(), 5)  # a reader that answers does not wait for itself
+            await asyncio.wait_for(sending.wait(), patient(5))  # a reader that answers does not wait for itself
             await may_go_on.wait()
             await one.take(iterator, 98)
 
@@ -127,7 +128,7 @@ def test_broadcast_waits_for_a_loop_of_another_task_alone() -> None:
         done, _ = await asyncio.wait([waits], timeout=0.2)
         assert not done
         may_go_on.set()
-        await asyncio.wait_for(waits, 5)
+        await asyncio.wait_for(waits, patient(5))
         await reader
 
     asyncio.run(run())
@@ -143,7 +144,7 @@ def test_broadcast_waits_for_the_network_but_not_for_ever() -> None:
 
     async def run() -> None:
         one, transport = Fixture(True, 10_000, 1_000), Full()
-        await asyncio.wait_for(Sending(one.state, one.deliveries, [], [transport]).wait(), 30)  # type: ignore[list-item]
+        await asyncio.wait_for(Sending(one.state, one.deliveries, [], [transport]).wait(), patient(30))  # type: ignore[list-item]
         assert transport.asked > 10
 
     asyncio.run(run())
@@ -168,16 +169,16 @@ def test_a_reader_that_stops_costs_the_others_nothing(tmp_path: Path, stored: bo
                 for number in range(400):
                     await ana.broadcast(b"%d" % number)
                     await asyncio.sleep(0.001)
-                assert await asyncio.wait_for(last_of_cem, 30) == b"399"
+                assert await asyncio.wait_for(last_of_cem, patient(30)) == b"399"
                 while ben.status()["untaken"] + ben.status()["dropped"].get("missed", 0) < 399:
                     await asyncio.sleep(0.01)
                 assert (await stuck).payload == b"0"
                 assert ben._deliveries._bytes_in_memory <= 100_000 or stored
                 if stored:
-                    assert await asyncio.wait_for(last(ben, 399), 30) == b"399"
+                    assert await asyncio.wait_for(last(ben, 399), patient(30)) == b"399"
                 else:
                     with pytest.raises(precede.Missed):
-                        await asyncio.wait_for(last(ben, 399), 30)
+                        await asyncio.wait_for(last(ben, 399), patient(30))
                     assert "slow_reader" in [warning.code for warning in ben.status()["warnings"]]
 
     asyncio.run(run())

@@ -12,6 +12,7 @@ from precede.runtime.deliveries import MemberState
 from precede.runtime.notices import Notices
 from precede.runtime.presence.event_feed import MOST_EVENTS, MOST_KNOWN
 from precede.runtime.presence.presence import Presence
+from tests.patience import patient
 
 KEY = b"k" * 32
 
@@ -25,7 +26,7 @@ def presence(*given: Notices) -> Presence:
 async def taken(events: AsyncGenerator[precede.GroupEvent, None], count: int) -> list[str]:
     """The next events as text; replayed ones in brackets."""
     texts = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(patient(10)):
         for _ in range(count):
             event = await anext(events)
             text = f"{event.kind} {event.member}"

@@ -15,6 +15,7 @@ import precede
 from precede import SignedRoster
 from precede.core.errors import StoreFailed
 from precede.runtime.links.authorship import public_of
+from tests.patience import patient
 from tests.runtime.topics.test_topics import member, take, until
 
 ADMIN = os.urandom(32)
@@ -76,7 +77,7 @@ def test_a_lane_whose_store_fails_stops_the_member(tmp_path: Path) -> None:
                 await topic.broadcast(b"one")
             for task in waits:
                 with pytest.raises(StoreFailed, match="No space left"):
-                    await asyncio.wait_for(task, 10)
+                    await asyncio.wait_for(task, patient(10))
             with pytest.raises(StoreFailed):
                 await ana.broadcast(b"two")
 
@@ -95,9 +96,9 @@ def test_loops_over_topics_end_with_the_member() -> None:
             news = asyncio.create_task(anext(topic.arrivals()))
             await asyncio.sleep(0.05)
         with pytest.raises(AssertionError, match="one"):  # it ended after the first
-            await asyncio.wait_for(loop, 10)
+            await asyncio.wait_for(loop, patient(10))
         with pytest.raises(StopAsyncIteration):
-            await asyncio.wait_for(news, 10)
+            await asyncio.wait_for(news, patient(10))
 
     asyncio.run(run())
 

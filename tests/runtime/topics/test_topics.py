@@ -16,6 +16,7 @@ from precede.runtime.history.kept import Kept
 from precede.runtime.links.authorship import public_of
 from precede.runtime.topics.unopened import MOST_UNOPENED, Unopened
 from precede.witness.verify import verify
+from tests.patience import patient
 
 KEY = b"k" * 32
 NAMES = ("ana", "ben")
@@ -32,7 +33,7 @@ def member(name: str, peers: list[tuple[str, int]], **given: Any) -> precede.Gro
 
 async def take(messages: AsyncIterable[precede.Delivered], count: int) -> list[bytes]:
     taken: list[bytes] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patient(20)):
         async for message in messages:
             taken.append(message.payload)
             if len(taken) == count:
@@ -41,14 +42,14 @@ async def take(messages: AsyncIterable[precede.Delivered], count: int) -> list[b
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patient(20)):
         while not condition():
             await asyncio.sleep(0.01)
 
 
 async def broadcast(topic: precede.Topic, payload: bytes) -> None:
     """Broadcast as soon as the order of the topic is founded."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patient(20)):
         while True:
             try:
                 return await topic.broadcast(payload)
@@ -163,7 +164,7 @@ def test_members_with_other_orders_for_a_topic_are_told_and_not_mixed() -> None:
             await ours.broadcast(b"from ana")
             await theirs.broadcast(b"from ben")
             for group, peer in ((ana, "ben"), (ben, "ana")):
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(patient(20)):
                     async for event in group.events():
                         if event.kind == "mismatch":
                             break

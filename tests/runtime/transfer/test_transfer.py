@@ -41,6 +41,7 @@ from precede.runtime.transfer.packets import (
 from precede.runtime.transfer.snapshot import digest_of
 from precede.runtime.transfer.snapshot_wants import SnapshotWants
 from precede.runtime.transfer.spool import Source, Spool
+from tests.patience import patient
 
 KEY = bytes(range(32))
 SEEDS = {name: bytes([place + 1]) * 32 for place, name in enumerate(("ana", "ben", "cleo"))}
@@ -94,7 +95,7 @@ async def broadcast(group: precede.Group, payload: bytes) -> None:
 
 def in_time(main: Awaitable[None]) -> None:
     async def limited() -> None:
-        await asyncio.wait_for(main, 60)
+        await asyncio.wait_for(main, patient(60))
 
     asyncio.run(limited())
 
