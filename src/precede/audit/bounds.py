@@ -68,8 +68,8 @@ def late(copies: Copies, order: Order, margin_us: int, certain: bool) -> Flags:
     """
     past = pasts(copies, order, margin_us, certain)
     source, rank, message = copies.source, copies.rank, copies.message
-    learned, asked = _instants(copies.earliest, copies.latest, margin_us, certain)
-    nodes, copy, is_question = _sweep(copies.node, learned, asked, certain)
+    learned, asked_at = _instants(copies.earliest, copies.latest, margin_us, certain)
+    nodes, copy, is_question = _sweep(copies.node, learned, asked_at, certain)
     marks = np.zeros(len(message), np.bool_)
     width = int(source.max()) + 1 if len(source) else 0
     known, node = np.zeros(width, np.int32), -1
@@ -84,12 +84,12 @@ def late(copies: Copies, order: Order, margin_us: int, certain: bool) -> Flags:
         else:
             np.maximum(known, past[m], out=known)
     if past is not None:
-        _clear_own_marks(copies, past, marks, learned, asked, certain)
+        _clear_own_marks(copies, past, marks, learned, asked_at, certain)
     return marks
 
 
 def _clear_own_marks(
-    copies: Copies, past: Pasts, marks: Flags, learned: Ints, asked: Ints, certain: bool
+    copies: Copies, past: Pasts, marks: Flags, learned: Ints, asked_at: Ints, certain: bool
 ) -> None:
     """Clear the mark of a message that only its own past, as part of a ring, made late."""
     source, rank = copies.source, copies.rank
@@ -97,7 +97,7 @@ def _clear_own_marks(
     for i in np.flatnonzero(marks & ringed[copies.message]).tolist():
         m = copies.message[i]
         others = np.flatnonzero((copies.node == copies.node[i]) & (copies.message != m))
-        before = learned[others] < asked[i] if certain else learned[others] <= asked[i]
+        before = learned[others] < asked_at[i] if certain else learned[others] <= asked_at[i]
         depends = past[copies.message[others], source[m]] > rank[m]
         marks[i] = bool(np.any(before & depends))
 
@@ -122,13 +122,13 @@ def pasts(copies: Copies, order: Order, margin_us: int, certain: bool) -> Pasts 
     past = np.zeros((len(source), width), np.int32)
     past[np.arange(len(source)), source] = rank
     learned, _ = _instants(copies.earliest, copies.latest, margin_us, certain)
-    asked = copies.created if certain else copies.created + margin_us
+    asked_at = copies.created if certain else copies.created + margin_us
     at_source = np.flatnonzero(np.isin(copies.node, source))
     at_source = at_source[np.lexsort((learned[at_source], copies.node[at_source]))]
     begin = np.searchsorted(copies.node[at_source], np.arange(width)).tolist()
     end = np.searchsorted(copies.node[at_source], np.arange(width), "right").tolist()
     instants, learned_messages = learned[at_source].tolist(), copies.message[at_source].tolist()
-    visits = [(m, int(source[m]), int(asked[m])) for m in np.lexsort((rank, copies.created)).tolist()]
+    visits = [(m, int(source[m]), int(asked_at[m])) for m in np.lexsort((rank, copies.created)).tolist()]
     changed = True
     while changed:
         changed, cursor = False, list(begin)
@@ -161,13 +161,13 @@ def _instants(earliest: Ints, latest: Ints, margin_us: int, certain: bool) -> tu
     return (latest + margin_us, earliest) if certain else (earliest, latest + margin_us)
 
 
-def _sweep(node: Ints, learned: Ints, asked: Ints, certain: bool) -> tuple[Ints, Ints, Flags]:
+def _sweep(node: Ints, learned: Ints, asked_at: Ints, certain: bool) -> tuple[Ints, Ints, Flags]:
     """Return the events of all nodes in the order of a sweep: node, copy, and whether it is a question.
 
     At one instant questions come first if only certain orders count, else last.
     """
     count = len(node)
     is_question = np.repeat(np.array([False, True]), count)
-    nodes, instants = np.tile(node, 2), np.concatenate([learned, asked])
+    nodes, instants = np.tile(node, 2), np.concatenate([learned, asked_at])
     order = np.lexsort((is_question != certain, instants, nodes))
     return nodes[order], np.tile(np.arange(count), 2)[order], is_question[order]

@@ -82,13 +82,13 @@ class _Settings:
     def take(self, key: str) -> str | None:
         """Return a setting, of a group also from `Group`; the first of several that are written [a; b]."""
         common = re.sub(r"^Group\d+\.", "Group.", key)
-        found = key if key in self.values else common
-        if found not in self.values:
+        present = key if key in self.values else common
+        if present not in self.values:
             return None
-        value = self.values[found]
+        value = self.values[present]
         if value.startswith("["):  # values for several runs of a batch
             value = value.strip("[] ").split(";")[0].strip()
-        self.taken.add(found)
+        self.taken.add(present)
         return value
 
     def number(self, key: str) -> float | None:
@@ -127,9 +127,9 @@ def _groups(settings: _Settings) -> list[int]:
     alike: dict[int, tuple[str | None, ...]] = {}
     recorded = _recorded(settings) is not None
     for number in range(1, count + 1):
-        found = tuple(settings.take(f"Group{number}.{key}") for key in keys)
-        if recorded or found[0] in _MODELS:
-            alike[number] = found
+        values = tuple(settings.take(f"Group{number}.{key}") for key in keys)
+        if recorded or values[0] in _MODELS:
+            alike[number] = values
         for key in keys:
             settings.taken.discard(f"Group{number}.{key}")
     if not alike:
@@ -137,7 +137,7 @@ def _groups(settings: _Settings) -> list[int]:
         cause = f"{model!r} cannot be read (readable: {known}, contacts from a file)"
         raise settings.wrong("Group1.movementModel", cause)
     first = next(iter(alike.values()))
-    groups = [number for number, found in alike.items() if found == first]
+    groups = [number for number, values in alike.items() if values == first]
     for number in groups:
         for key in (*keys, "groupID"):
             settings.take(f"Group{number}.{key}")
@@ -149,12 +149,12 @@ def _recorded(settings: _Settings) -> dict[str, Any] | None:
     for number in range(1, int(settings.number("Events.nrof") or 0) + 1):
         if (settings.take(f"Events{number}.class") or "").endswith("ExternalEventsQueue"):
             file = settings.take(f"Events{number}.filePath") or ""
-            found = next(
+            events_file = next(
                 (place for place in (settings.path.parent / file, Path(file)) if place.is_file()), None
             )
-            if found is None:
+            if events_file is None:
                 raise settings.wrong(f"Events{number}.filePath", f"no such file: {file}")
-            return {"contacts": str(found.absolute())}
+            return {"contacts": str(events_file.absolute())}
         settings.taken.discard(f"Events{number}.class")
     return None
 
@@ -177,10 +177,10 @@ def _walking(settings: _Settings, group: int, hosts: int) -> dict[str, Any]:
         world["generator_seed"] = int(seed)
     if model == "street-waypoint":
         file = settings.take("MapBasedMovement.mapFile1") or ""
-        found = next((place for place in (settings.path.parent / file, Path(file)) if place.is_file()), None)
-        if found is None:
+        map_file = next((place for place in (settings.path.parent / file, Path(file)) if place.is_file()), None)
+        if map_file is None:
             raise settings.wrong("MapBasedMovement.mapFile1", f"no such file: {file}")
-        world["streets"] = str(found.absolute())
+        world["streets"] = str(map_file.absolute())
     return world
 
 

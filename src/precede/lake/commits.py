@@ -116,13 +116,13 @@ class Commits:
 
     def keys(self, kind: str) -> list[Key]:
         """The keys of all records of a kind, sorted; records that another one of their name replaced too."""
-        found = []
+        keys = []
         for entry in self.storage.entries(f"{COMMITS}/{kind}"):
             name, _, rest = entry.name.removesuffix(SUFFIX).partition("~")
             generation, _, digest = rest.partition("~")
             if entry.name.endswith(SUFFIX) and generation.isdigit() and digest:
-                found.append(Key(int(generation), digest, name, kind))
-        return sorted(found)
+                keys.append(Key(int(generation), digest, name, kind))
+        return sorted(keys)
 
     def winners(self, kind: str) -> list[Key]:
         """The keys that no other record of their name replaced, in ascending order."""

@@ -176,12 +176,12 @@ def _merged_file(job: Job, name: str, table: str, parts: Sequence[_Part]) -> Com
 
 
 def _rows(path: Path, spans: dict[str, Span]) -> Iterator[pa.RecordBatch]:
-    wanted = sorted(spans.values())
+    ordered = sorted(spans.values())
     begin = 0
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(ROWS_A_GROUP):
             end = begin + batch.num_rows
-            for span in wanted:
+            for span in ordered:
                 low, high = max(span.first, begin), min(span.first + span.rows, end)
                 if low < high:
                     yield upgraded(batch.slice(low - begin, high - low), path)

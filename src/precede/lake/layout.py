@@ -86,8 +86,8 @@ class Lake:
 
         None if they record nothing.
         """
-        found = self.facts(kind).get(unit)
-        return None if found is None else msgspec.json.decode(found.raw)
+        fact = self.facts(kind).get(unit)
+        return None if fact is None else msgspec.json.decode(fact.raw)
 
     def units(self, table: str) -> list[str]:
         """The names of all units of a table, sorted. Raises Damaged if a commit record is."""

@@ -109,10 +109,10 @@ class Storage:
         if self.local is not None:
             try:
                 with os.scandir(self.local / folder) as entries:
-                    found = [Entry(e.name, e.stat().st_size) for e in entries if e.is_file()]
+                    files = [Entry(e.name, e.stat().st_size) for e in entries if e.is_file()]
             except (FileNotFoundError, NotADirectoryError):
                 return []
-            return sorted(entry for entry in found if not entry.name.startswith("."))
+            return sorted(entry for entry in files if not entry.name.startswith("."))
         with self._errors():
             infos = self._fs.get_file_info(fs.FileSelector(self._full(folder), allow_not_found=True))
         return sorted(Entry(info.base_name, info.size) for info in infos if info.type == fs.FileType.File)
@@ -141,8 +141,8 @@ class Storage:
         if self.local is not None:
             shutil.rmtree(self.local / path, ignore_errors=True)
             return
-        for found, _ in self.walk(path):
-            self.delete(found)
+        for file, _ in self.walk(path):
+            self.delete(file)
 
     def exists(self) -> bool:
         with self._errors():

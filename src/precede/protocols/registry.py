@@ -174,14 +174,14 @@ def find_dissemination(name: str) -> DisseminationEntry[Any]:
         entry: DisseminationEntry[Any] = _load(_DISSEMINATIONS[name])
         return entry
     if ":" in name:
-        found = load_object(name)
+        loaded = load_object(name)
     elif name in _foreign_disseminations():
-        found = _foreign_disseminations()[name].load()
+        loaded = _foreign_disseminations()[name].load()
     else:
         raise BadInput(f"unknown dissemination {name!r} {nearest(name, disseminations())}")
-    if not isinstance(found, DisseminationEntry):
-        raise BadInput(f"dissemination {name!r}: a {type(found).__name__}, not a DisseminationEntry")
-    return found
+    if not isinstance(loaded, DisseminationEntry):
+        raise BadInput(f"dissemination {name!r}: a {type(loaded).__name__}, not a DisseminationEntry")
+    return loaded
 
 
 def disseminations() -> list[str]:

@@ -80,7 +80,7 @@ def _over_time(meetings: trace_data.Meetings) -> list[Figure]:
     unit = _clock(meetings.span)
     label = f"time, {unit.name}"
     begun = [Point(at / unit.size, rate) for at, rate in trace_data.begun(meetings)]
-    beside = [Point(at / unit.size, mean) for at, mean in trace_data.neighbours(meetings)]
+    neighbours = [Point(at / unit.size, mean) for at, mean in trace_data.neighbours(meetings)]
     return [
         Figure(
             "Contacts per hour",
@@ -89,7 +89,10 @@ def _over_time(meetings: trace_data.Meetings) -> list[Figure]:
             [Curve("contacts", begun, marked=False)],
         ),
         Figure(
-            "Neighbours of a node", label, "mean over the nodes", [Curve("neighbours", beside, marked=False)]
+            "Neighbours of a node",
+            label,
+            "mean over the nodes",
+            [Curve("neighbours", neighbours, marked=False)],
         ),
     ]
 

@@ -225,32 +225,37 @@ def _boxes(motions: Floats, active: Ints, reach: float, wb: int, we: int) -> Flo
 
 @jit
 def _pair(
-    node: Ints, motions: Floats, i: int, j: int, reach: float, wb: int, we: int, found: Ints, count: int
+    node: Ints, motions: Floats, i: int, j: int, reach: float, wb: int, we: int, contacts: Ints, count: int
 ) -> tuple[Ints, int]:
     """Append the contact of two segments in this window, if there is one; the array grows as needed."""
     if node[i] == node[j]:
-        return found, count
+        return contacts, count
     if max(motions[i, 0], motions[j, 0], wb) >= min(motions[i, 3], motions[j, 3], we):
-        return found, count
+        return contacts, count
     if node[i] > node[j]:
         i, j = j, i
     start, end = _in_range(_motion(motions, i), _motion(motions, j), reach)
     start, end = max(start, wb), min(end, we)
     if start >= end:
-        return found, count
-    if count == found.shape[1]:
+        return contacts, count
+    if count == contacts.shape[1]:
         larger = np.empty((4, 2 * count), dtype=np.int64)
         for side in range(4):
             for k in range(count):
-                larger[side, k] = found[side, k]
-        found = larger
-    found[0, count], found[1, count], found[2, count], found[3, count] = node[i], node[j], start, end
-    return found, count + 1
+                larger[side, k] = contacts[side, k]
+        contacts = larger
+    contacts[0, count], contacts[1, count], contacts[2, count], contacts[3, count] = (
+        node[i],
+        node[j],
+        start,
+        end,
+    )
+    return contacts, count + 1
 
 
 @jit
 def _window(
-    node: Ints, motions: Floats, active: Ints, reach: float, wb: int, we: int, found: Ints, count: int
+    node: Ints, motions: Floats, active: Ints, reach: float, wb: int, we: int, contacts: Ints, count: int
 ) -> tuple[Ints, int]:
     """Append the contacts of all pairs of one window whose boxes overlap.
 
@@ -276,9 +281,9 @@ def _window(
         if large[k]:
             for m in range(number):
                 if (m < k or (m > k and not large[m])) and _overlap(boxes, k, m):
-                    found, count = _pair(node, motions, active[k], active[m], reach, wb, we, found, count)
+                    contacts, count = _pair(node, motions, active[k], active[m], reach, wb, we, contacts, count)
     if entries == 0:
-        return found, count
+        return contacts, count
     first, held = _filled(cells, large, entries)
     for place in range(len(first) - 1):
         for at in range(first[place], first[place + 1]):
@@ -290,8 +295,8 @@ def _window(
                 if max(cells[k, 0], cells[m, 0]) != cx or max(cells[k, 1], cells[m, 1]) != cy:
                     continue
                 if _overlap(boxes, k, m):
-                    found, count = _pair(node, motions, active[k], active[m], reach, wb, we, found, count)
-    return found, count
+                    contacts, count = _pair(node, motions, active[k], active[m], reach, wb, we, contacts, count)
+    return contacts, count
 
 
 @jit
@@ -354,7 +359,7 @@ def sweep(node: Ints, motions: Floats, reach: float, begin: int, end: int, width
 
     Segments are sorted by t0. A window ends early when many nodes begin a second or third segment in it.
     """
-    found = np.empty((4, 1024), dtype=np.int64)
+    contacts = np.empty((4, 1024), dtype=np.int64)
     count = 0
     active = np.empty(len(node), dtype=np.int64)
     held = np.zeros(node.max() + 1, dtype=np.int64)
@@ -377,7 +382,7 @@ def sweep(node: Ints, motions: Floats, reach: float, begin: int, end: int, width
             number += 1
             upcoming += 1
         if number > 1:
-            found, count = _window(node, motions, active[:number], reach, wb, we, found, count)
+            contacts, count = _window(node, motions, active[:number], reach, wb, we, contacts, count)
         kept = 0
         for k in range(number):
             held[node[active[k]]] = 0
@@ -388,4 +393,4 @@ def sweep(node: Ints, motions: Floats, reach: float, begin: int, end: int, width
                 kept += 1
         number = kept
         wb = we
-    return found[:, :count]
+    return contacts[:, :count]

@@ -165,8 +165,8 @@ def describe(study: Study) -> list[str]:
         )
         lines += [f"  {number}. {assumption.text}", f"     else: {assumption.without}: {counts}"]
     if study.story is not None:
-        told = [*study.story.sentences(), *study.story.proof.splitlines()]
-        lines += ["", "The latest of the late copies", *(f"  {line}" for line in told)]
+        sentences = [*study.story.sentences(), *study.story.proof.splitlines()]
+        lines += ["", "The latest of the late copies", *(f"  {line}" for line in sentences)]
     return lines
 
 

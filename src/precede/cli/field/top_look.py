@@ -58,13 +58,13 @@ class Looker:
         return self.latest
 
     def _followed(self) -> Followed | None:
-        found = self.follower
-        if found is None:
+        follower = self.follower
+        if follower is None:
             return None
-        latest = [f"{each.kind} violation: {each.story}" for each in found.stories[-_STORIES:]]
-        counts = dict(sorted(found.counts.items()))
-        numbers = (found.rows, found.deliveries, found.waiting, found.waits_for[:_STORIES])
-        return Followed(found.order, *numbers, counts, latest)
+        latest = [f"{each.kind} violation: {each.story}" for each in follower.stories[-_STORIES:]]
+        counts = dict(sorted(follower.counts.items()))
+        numbers = (follower.rows, follower.deliveries, follower.waiting, follower.waits_for[:_STORIES])
+        return Followed(follower.order, *numbers, counts, latest)
 
     def group(self) -> Answer:
         """Return the last look for the page."""
@@ -76,16 +76,16 @@ class Looker:
 
     def families(self) -> list[Family]:
         """Return the metrics of the follower, under the names that `precede verify --follow` has."""
-        found = self.follower
-        if found is None:
+        follower = self.follower
+        if follower is None:
             return []
-        counts: dict[str, float] = {found.order: 0.0, **found.counts}
+        counts: dict[str, float] = {follower.order: 0.0, **follower.counts}
         return [
-            single("precede_follow_rows_total", "counter", "rows of the log", found.rows),
-            single("precede_follow_deliveries_total", "counter", "deliveries judged", found.deliveries),
+            single("precede_follow_rows_total", "counter", "rows of the log", follower.rows),
+            single("precede_follow_deliveries_total", "counter", "deliveries judged", follower.deliveries),
             labelled("precede_follow_violations_total", "counter", "violations", "kind", counts),
-            single("precede_follow_runs", "gauge", "groups seen so far", len(found.groups)),
-            single("precede_follow_rows_waiting", "gauge", "rows that wait for others", found.waiting),
+            single("precede_follow_runs", "gauge", "groups seen so far", len(follower.groups)),
+            single("precede_follow_rows_waiting", "gauge", "rows that wait for others", follower.waiting),
         ]
 
 

@@ -70,18 +70,18 @@ def _waits(shown: Overview) -> list[str]:
 
 
 def _followed(shown: Overview) -> list[str]:
-    found = shown.followed
-    if found is None:
+    followed = shown.followed
+    if followed is None:
         return []
-    counts = [f"{count:,} {kind} violation{'s' * (count != 1)}" for kind, count in found.violations.items()]
+    counts = [f"{count:,} {kind} violation{'s' * (count != 1)}" for kind, count in followed.violations.items()]
     counted = ", ".join(counts) or "no violations"
-    text = f"{found.order} order, {found.deliveries:,} deliveries verified: {counted}"
-    behind = [f"{found.waiting:,} rows are not judged yet", *found.waits_for] if found.waiting else []
+    text = f"{followed.order} order, {followed.deliveries:,} deliveries verified: {counted}"
+    behind = [f"{followed.waiting:,} rows are not judged yet", *followed.waits_for] if followed.waiting else []
     return [
         "",
         text,
         *map(printable, behind),
-        *(printable(line) for story in found.latest for line in story.splitlines()),
+        *(printable(line) for story in followed.latest for line in story.splitlines()),
     ]
 
 

@@ -52,11 +52,11 @@ def command(
 
     if kind not in _WORDS:
         raise BadInput(f"--kind: {kind!r} is none of {', '.join(_WORDS)}")
-    wanted: tuple[Misorder, ...] = tuple(
+    misorders: tuple[Misorder, ...] = tuple(
         one for one in MISORDERS if kind in ("any", one.removeprefix("answer_"))
     )
     with working(f"searching for a world in which {rule} misorders", "worlds") as progress:
-        repro = find_repro(rule, parse_duration(skew), seed, worlds, wanted, progress)
+        repro = find_repro(rule, parse_duration(skew), seed, worlds, misorders, progress)
     if repro is None:
         print(json.dumps({"rule": rule, "misorder": None}) if as_json else f"{rule}: no world misorders")
         return 1

@@ -92,13 +92,13 @@ def installed_version(name: str) -> str | None:
         return None
 
 
-def is_older(found: str, least: str) -> bool:
+def is_older(installed: str, least: str) -> bool:
     """Return whether a version is older than another; the parts after a letter do not count.
 
     >>> is_older("0.9.1", "0.60"), is_older("2", "2.0"), is_older("24.0.0rc1", "17")
     (True, False, False)
     """
-    parts = [[int(part) for part in re.findall(r"\d+", text.split("+")[0])] for text in (found, least)]
+    parts = [[int(part) for part in re.findall(r"\d+", text.split("+")[0])] for text in (installed, least)]
     longest = max(map(len, parts))
     padded = [[*numbers, *[0] * (longest - len(numbers))] for numbers in parts]
     return padded[0] < padded[1]
@@ -175,11 +175,11 @@ def _versions(needed: Sequence[Requirement]) -> tuple[list[str], list[str]]:
     """Sort requirements into the missing or too old ones and the fulfilled ones, each with its version."""
     broken, whole = [], []
     for name, least in needed:
-        found = installed_version(name)
-        if found is None or (least is not None and is_older(found, least)):
+        installed = installed_version(name)
+        if installed is None or (least is not None and is_older(installed, least)):
             broken.append(f"{name}>={least}" if least else name)
         else:
-            whole.append(f"{name} {found}")
+            whole.append(f"{name} {installed}")
     return broken, whole
 
 

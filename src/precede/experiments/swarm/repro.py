@@ -116,8 +116,8 @@ def under_order(run: Run, skew: Duration) -> Run:
 
 def _judge(misorder: Misorder, plan: Plan) -> WorldResult:
     """Count the misorders between messages of two authors: these are a question and an answer."""
-    found = sum(_is(misorder, one) for one in play(plan.run).verdict.listed)
-    return WorldResult(plan.run.protocol, plan.run.seed, violations=found)
+    misordered = sum(_is(misorder, one) for one in play(plan.run).verdict.listed)
+    return WorldResult(plan.run.protocol, plan.run.seed, violations=misordered)
 
 
 def _is(misorder: Misorder, violation: Violation) -> bool:

@@ -73,29 +73,30 @@ class KafkaReader(DataSourceStreamReader):  # type: ignore[misc, unused-ignore]
         """Where a new query begins."""
         place = _STARTS.index(self.start)
         return {
-            topic: {number: ends[place] for number, ends in found.items()}
-            for topic, found in self._watermarks().items()
+            topic: {number: ends[place] for number, ends in partitions.items()}
+            for topic, partitions in self._watermarks().items()
         }
 
     def latestOffset(self, start: Offsets | None = None, limit: Any = None) -> Offsets:  # noqa: N802
         """Where the next batch ends. Spark before 4.2 gives no `start`; then a batch has all there is."""
         watermarks = self._watermarks()
         ends = {
-            topic: {number: last for number, (_, last) in found.items()} for topic, found in watermarks.items()
+            topic: {number: last for number, (_, last) in partitions.items()}
+            for topic, partitions in watermarks.items()
         }
         most = getattr(limit, "max_rows", None)
         if start is None or most is None:
             return ends
         waiting = sum(
             end - start.get(topic, {}).get(number, 0)
-            for topic, found in ends.items()
-            for number, end in found.items()
+            for topic, partitions in ends.items()
+            for number, end in partitions.items()
         )
         share = min(1.0, most / waiting) if waiting > 0 else 1.0
-        for topic, found in ends.items():
-            for number, end in found.items():
+        for topic, partitions in ends.items():
+            for number, end in partitions.items():
                 begin = start.get(topic, {}).get(number, watermarks[topic][number][0])
-                found[number] = min(end, begin + ceil((end - begin) * share))
+                partitions[number] = min(end, begin + ceil((end - begin) * share))
         return ends
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 (Spark's name)
@@ -108,8 +109,8 @@ class KafkaReader(DataSourceStreamReader):  # type: ignore[misc, unused-ignore]
         """One slice for each partition that has messages between the offsets."""
         return [
             Slice(topic, int(number), begin, last)
-            for topic, found in end.items()
-            for number, last in found.items()
+            for topic, partitions in end.items()
+            for number, last in partitions.items()
             if (begin := start.get(topic, {}).get(number, 0)) < last
         ]
 
@@ -152,18 +153,18 @@ class KafkaReader(DataSourceStreamReader):  # type: ignore[misc, unused-ignore]
         if self._consumer is None:
             self._consumer = self._connect()
         try:
-            found: dict[str, dict[str, tuple[int, int]]] = {}
+            partitions: dict[str, dict[str, tuple[int, int]]] = {}
             for topic in self.topics:
                 about = self._consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
                 if about.error is not None:
                     raise Unavailable(f"topic {topic}: {about.error.str()}")
-                found[topic] = {
+                partitions[topic] = {
                     str(number): self._consumer.get_watermark_offsets(
                         TopicPartition(topic, number), timeout=_TIMEOUT_S
                     )
                     for number in sorted(about.partitions)
                 }
-            return found
+            return partitions
         except KafkaException as error:
             raise Unavailable(f"{self.client.get('bootstrap.servers')}: {error.args[0].str()}") from None
 

@@ -89,14 +89,14 @@ class Ledger:
         query or by another version.
         """
         question = folder / "question.json"
-        asked = msgspec.json.decode(msgspec.json.encode(query))
+        plain = msgspec.json.decode(msgspec.json.encode(query))
         if not question.is_file():
-            stored = {"format": FORMAT, "buckets": buckets, "query": asked}
+            stored = {"format": FORMAT, "buckets": buckets, "query": plain}
             Storage(folder).put("question.json", msgspec.json.encode(stored))
         begun = _read(question, dict[str, Any])
         if begun.get("format") != FORMAT:
             raise BadInput(f"{folder}: was begun by another version of precede; {_REMEDY}")
-        if begun.get("query") != asked or not isinstance(begun.get("buckets"), int):
+        if begun.get("query") != plain or not isinstance(begun.get("buckets"), int):
             raise BadInput(f"{folder}: was begun with other options; {_REMEDY}")
         return Ledger(folder, query, columns, begun["buckets"])
 

@@ -124,10 +124,10 @@ class Decoder:
         def number(ours: str, least: int, most: int, absent: int | None = None) -> int:
             if absent is not None and get(ours) is None:
                 return absent
-            found = whole(get(ours), 0, columns.get(ours, ours), _no_place)
-            if not least <= found <= most:
-                raise BadInput(f"{columns.get(ours, ours)} is out of range: {found}")
-            return found
+            value = whole(get(ours), 0, columns.get(ours, ours), _no_place)
+            if not least <= value <= most:
+                raise BadInput(f"{columns.get(ours, ours)} is out of range: {value}")
+            return value
 
         row: dict[str, Any] = {
             f"by{index}": text(given.get(name), 0, name, _no_place) for index, name in enumerate(self.layout.by)

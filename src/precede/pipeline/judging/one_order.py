@@ -130,8 +130,8 @@ def _verdict(
     for node, incarnation, last, after in sorted(gaps, key=lambda gap: _rank((gap[0], gap[1]))):
         reasons.append(prefix + describe_gap(name_process(node, incarnation), last, after))
     missing: dict[str, int] = {}
-    found = [one for answer in answers for one in answer.ungathered]
-    for _, node, count in sorted(found, key=lambda one: _rank(one[0])):
+    ungathered = [one for answer in answers for one in answer.ungathered]
+    for _, node, count in sorted(ungathered, key=lambda one: _rank(one[0])):
         missing[node] = missing.get(node, 0) + count
     reasons += [prefix + describe_ungathered(node, count) for node, count in missing.items()]
     if any(answer.clock_missing for answer in answers):

@@ -61,8 +61,8 @@ def reproduce(
         answered = _run_missing(lake, job, prepared, session, progress)
         results = []
         for one, (units, before) in zip(prepared, answered, strict=True):
-            found = Marks(lake)
-            marks = [(unit, found.read(unit.id)) for unit in units]
+            lake_marks = Marks(lake)
+            marks = [(unit, lake_marks.read(unit.id)) for unit in units]
             result = _summarise(one, marks, before)
             tables = result_tables(one.request.name, one.paper, marks, result.comparisons)
             job.write_tables(SWEEPS, one.request.name, tables)
@@ -128,8 +128,8 @@ def _units(one: _Prepared, marks: Marks) -> list[Unit]:
     first = [unit for unit in one.paper.units(folder, scale) if unit.experiment in one.experiments]
     more: list[Unit] = []
     if scale == "paper" and all(unit.id in marks.facts for unit in first):
-        found = [(unit, marks.read(unit.id)) for unit in first]
-        samples = [sample_of(unit, mark) for unit, mark in found if mark["status"] == "finished"]
+        marked = [(unit, marks.read(unit.id)) for unit in first]
+        samples = [sample_of(unit, mark) for unit, mark in marked if mark["status"] == "finished"]
         judged = judge(one.claims, samples, scale)
         experiments = experiments_of([one.claim for one in judged if one.status == "open"])
         everything = one.experiments if "*" in experiments else experiments

@@ -60,8 +60,8 @@ def pack(out: Path | None = None, more: Sequence[str] = (), bare: bool = False) 
         tree = Path(folder) / PACK
         for path, name in package_files():
             _copy(path, tree / name)
-        for found in chosen.values():
-            _copy_distribution(found, tree)
+        for package in chosen.values():
+            _copy_distribution(package, tree)
         kernels = _fill_cache(tree)
         target.parent.mkdir(parents=True, exist_ok=True)
         _write_archive(tree, target)
@@ -72,29 +72,29 @@ def pack(out: Path | None = None, more: Sequence[str] = (), bare: bool = False) 
         size=target.stat().st_size,
         compiled=is_compiled(precede.core.dispatch),
         kernels=kernels,
-        distributions=tuple(f"{name} {found.version}" for name, found in chosen.items()),
+        distributions=tuple(f"{name} {package.version}" for name, package in chosen.items()),
     )
 
 
 def _installed(name: str) -> Distribution:
     """Return a distribution by its name. Raise BadInput if it is missing, or if its files are elsewhere."""
-    found = dependencies([name]).get(name.lower().replace("_", "-"))
-    if found is None:
+    package = dependencies([name]).get(name.lower().replace("_", "-"))
+    if package is None:
         raise BadInput(f"--with {name}: no such distribution is installed")
-    origin = json.loads(found.read_text("direct_url.json") or "{}")
+    origin = json.loads(package.read_text("direct_url.json") or "{}")
     if origin.get("dir_info", {}).get("editable"):
         raise BadInput(f"--with {name}: it is installed in editable form; install it as a wheel first")
-    return found
+    return package
 
 
-def _copy_distribution(found: Distribution, tree: Path) -> None:
+def _copy_distribution(package: Distribution, tree: Path) -> None:
     """Copy the files of a distribution, but for its scripts and its own tests."""
-    if found.files is None:
-        raise Unavailable(f"{found.metadata['Name']}: its files are not listed where it is installed")
-    for file in found.files:
+    if package.files is None:
+        raise Unavailable(f"{package.metadata['Name']}: its files are not listed where it is installed")
+    for file in package.files:
         path = PurePosixPath(file)
         if ".." not in path.parts and not path.is_absolute() and "tests" not in path.parts[1:2]:
-            source = Path(str(found.locate_file(file)))
+            source = Path(str(package.locate_file(file)))
             if source.is_file():
                 _copy(source, tree / path)
 

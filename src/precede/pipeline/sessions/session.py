@@ -190,8 +190,8 @@ def _storage_settings(master: str) -> dict[str, str]:
     """
     if is_embedded(master):
         return {}
-    found = {name: value for name, value in os.environ.items() if ENVIRONMENT.match(name)}
-    return {f"spark.executorEnv.{name}": value for name, value in found.items()}
+    variables = {name: value for name, value in os.environ.items() if ENVIRONMENT.match(name)}
+    return {f"spark.executorEnv.{name}": value for name, value in variables.items()}
 
 
 @contextmanager

@@ -107,28 +107,28 @@ def package_files() -> Iterator[tuple[Path, str]]:
 
 def dependencies(more: Sequence[str] = ()) -> dict[str, Distribution]:
     """Return the installed distributions that tasks need, and some more, with all that these need, by name."""
-    found: dict[str, Distribution] = {}
+    packages: dict[str, Distribution] = {}
     names = [*_ROOTS, *more]
     while names:
         name = names.pop().lower().replace("_", "-")
-        if name in found:
+        if name in packages:
             continue
         try:
-            found[name] = distribution(name)
+            packages[name] = distribution(name)
         except PackageNotFoundError:
             continue  # a requirement of other platforms, or one that the user does without
-        for line in found[name].requires or ():
+        for line in packages[name].requires or ():
             required = _NAME.match(line)
             if required and "extra ==" not in line:
                 names.append(required[0])
-    return dict(sorted(found.items()))
+    return dict(sorted(packages.items()))
 
 
 @cache
 def _digest() -> str:
     """Identify the code and what it runs on: the package, its dependencies, Python and the machine's kind."""
     digest = blake2b(digest_size=6)
-    versions = [f"{name} {found.version}" for name, found in dependencies().items()]
+    versions = [f"{name} {package.version}" for name, package in dependencies().items()]
     digest.update(repr((sys.version_info[:2], platform.system(), platform.machine(), versions)).encode())
     for path, name in package_files():
         content = path.read_bytes()

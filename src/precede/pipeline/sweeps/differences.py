@@ -33,15 +33,15 @@ def differences(measures: pa.Table, seeds: Mapping[str, int], sweep: str) -> pa.
             if contrast is None:
                 continue
             for measure in COMPARED:
-                found = paired_difference(values.get(measure, {}), other_values.get(measure, {}))
-                if found is not None:
+                difference = paired_difference(values.get(measure, {}), other_values.get(measure, {}))
+                if difference is not None:
                     rows.append(
                         {
                             "sweep": sweep,
                             "scenario": scenario,
                             "measure": measure,
                             **contrast,
-                            **found._asdict(),
+                            **difference._asdict(),
                         }
                     )
     _conclude(rows)

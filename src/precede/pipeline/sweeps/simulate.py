@@ -114,9 +114,9 @@ def run_sweep(
         marks = Marks(lake)
         todo = [point for point in todo if not marks.is_settled(point.id, options, job.generation)]
     compact(job, at_least=_MANY_COMMITS)
-    found = marks.of([point.id for point in grid.points])
-    failed = tuple(run_id for run_id in found if found.brief(run_id).status == "failed")
-    return SweptRuns(name=grid.name, finished_before=len(before), failed=failed, marks=found)
+    own_marks = marks.of([point.id for point in grid.points])
+    failed = tuple(run_id for run_id in own_marks if own_marks.brief(run_id).status == "failed")
+    return SweptRuns(name=grid.name, finished_before=len(before), failed=failed, marks=own_marks)
 
 
 class _Batch:

@@ -105,11 +105,11 @@ def count_worlds(lake: Lake, protocols: Sequence[str]) -> dict[str, Tally]:
 
 
 def _blocks(lake: Lake) -> dict[tuple[str, int], Block]:
-    found = {}
+    blocks = {}
     for unit, fact in lake.facts(SWARM).items():
         protocol, _, number = unit.rpartition(":")
-        found[protocol, int(number)] = msgspec.json.decode(fact.raw, type=Block)
-    return found
+        blocks[protocol, int(number)] = msgspec.json.decode(fact.raw, type=Block)
+    return blocks
 
 
 def _missing(lake: Lake, work: Sequence[tuple[str, int]], same_code: bool) -> list[_Share]:

@@ -46,8 +46,8 @@ class Prophet(Router):
 
     def met(self, peer: NodeId, hello: HelloPacket, now: Instant, effects: list[Effect]) -> None:
         self._age(now)
-        told = hello.likelihoods.get(peer, {})
-        theirs = {node: value for node, value in told.items() if self.is_member(node) and 0 <= value <= 1}
+        announced = hello.likelihoods.get(peer, {})
+        theirs = {node: value for node, value in announced.items() if self.is_member(node) and 0 <= value <= 1}
         before = self._own
         self._own = self._after_meeting(before, self.me, theirs, peer)
         self._of_peers[peer] = self._after_meeting(theirs, peer, before, self.me)

@@ -33,39 +33,39 @@ def lan_interfaces(host: str) -> list[Interface]:
     The hosts "", "0.0.0.0" and "::" stand for all interfaces, without loopback unless there is no other. An
     IPv4 host stands for the interface with this address, "::1" for loopback, any other for all.
     """
-    found = _all_up()
+    interfaces = _all_up()
     if host in ("", "0.0.0.0", "::"):
-        return [each for each in found if not each.loopback] or found
+        return [each for each in interfaces if not each.loopback] or interfaces
     if ":" in host:
-        return [each for each in found if each.loopback] if host == "::1" else found
-    return [each for each in found if each.ipv4 == host] or found
+        return [each for each in interfaces if each.loopback] if host == "::1" else interfaces
+    return [each for each in interfaces if each.ipv4 == host] or interfaces
 
 
 def _all_up() -> list[Interface]:
     """Return every multicast interface that is up, and loopback; not on Linux, the system's choice."""
     if not sys.platform.startswith("linux"):
         return [SYSTEM_CHOICE]
-    found = []
+    interfaces = []
     ipv6 = _with_ipv6()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         for index, name in socket.if_nameindex():
-            answer = _ask(asked, _GET_FLAGS, name)
+            answer = _ask(handle, _GET_FLAGS, name)
             flags = 0 if answer is None else struct.unpack_from("=H", answer, 16)[0]
             if not flags & _UP or not flags & (_MULTICAST | _LOOPBACK):
                 continue
-            answer = _ask(asked, _GET_ADDRESS, name)
+            answer = _ask(handle, _GET_ADDRESS, name)
             ipv4 = None if answer is None else socket.inet_ntoa(answer[20:24])
             if ipv4 is not None or index in ipv6:
-                found.append(Interface(index, name, ipv4, index in ipv6, bool(flags & _LOOPBACK)))
-    return found
+                interfaces.append(Interface(index, name, ipv4, index in ipv6, bool(flags & _LOOPBACK)))
+    return interfaces
 
 
-def _ask(asked: socket.socket, question: int, name: str) -> bytes | None:
+def _ask(handle: socket.socket, question: int, name: str) -> bytes | None:
     """Ask the system about an interface; None if it has no answer, for example no IPv4 address."""
     import fcntl
 
     try:
-        return fcntl.ioctl(asked, question, struct.pack("16s24x", name.encode()))
+        return fcntl.ioctl(handle, question, struct.pack("16s24x", name.encode()))
     except OSError:
         return None
 

@@ -86,14 +86,14 @@ def _places(
     """Return the indices of id, seen, start and end, and whether this first line is a header."""
     is_header = not any(is_numeric(value) for value in values)
     if isinstance(columns, list):
-        found = places_in(columns, COLUMNS, None, where)
+        places = places_in(columns, COLUMNS, None, where)
     elif is_header:
-        found = places_in(values, COLUMNS, columns, where)
+        places = places_in(values, COLUMNS, columns, where)
     elif columns:
         raise BadInput(f"{where}: --columns maps names, but there is no header; list all columns in order")
     else:
         return (0, 1, 2, 3), False
-    absent = [name for name in COLUMNS if name not in (found or {})]
-    if found is None or absent:
+    absent = [name for name in COLUMNS if name not in (places or {})]
+    if places is None or absent:
         raise BadInput(f"{where}: no column for {', '.join(absent)}; name the columns with --columns")
-    return tuple(found[name] for name in COLUMNS), is_header and not isinstance(columns, list)
+    return tuple(places[name] for name in COLUMNS), is_header and not isinstance(columns, list)

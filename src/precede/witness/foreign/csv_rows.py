@@ -18,9 +18,9 @@ def read_csv_rows(lines: Lines, context: Context) -> Iterator[Item]:
     number, line = next(rows, (0, ""))
     separator = max(",;\t|", key=line.count)
     header = [cell.strip() for cell in _cells(line, separator) or []]
-    found = places(header, context.columns)
+    column_places = places(header, context.columns)
     for ours in ("node", "kind"):
-        if ours not in found:
+        if ours not in column_places:
             there = ", ".join(header)[:200]
             raise BadInput(
                 f"{context.counts.file}:{number}: no column {ours!r} (there are: {there}; --columns)"

@@ -118,13 +118,13 @@ def event_of_fields(fields: Mapping[str, Any], columns: Mapping[str, str]) -> Ev
 def places(names: Iterable[str], columns: Mapping[str, str]) -> dict[str, str]:
     """Return which of the names is which of our fields."""
     known = set(names)
-    found = {}
+    fields = {}
     for ours, synonyms in SYNONYMS.items():
         candidates = (columns[ours],) if ours in columns else synonyms
         name = next((name for name in candidates if name in known), None)
         if name is not None:
-            found[ours] = name
-    return found
+            fields[ours] = name
+    return fields
 
 
 def clock_of(value: Any) -> Clock:

@@ -88,9 +88,9 @@ def _matching(pattern: str, file: str) -> tuple[int, Callable[[str], Iterable[Ev
             )
         if match is None:
             raise BadRow(f"no match: {shown(record)}")
-        found = match.groupdict()
-        what = found.get("kind") or found.get("event") or ""
-        return [event_of(found["host"] or "", what, found["clock"], found.get("message"))]
+        fields = match.groupdict()
+        what = fields.get("kind") or fields.get("event") or ""
+        return [event_of(fields["host"] or "", what, fields["clock"], fields.get("message"))]
 
     return height, read
 

@@ -53,7 +53,7 @@ class FolderFollower:
 
     def poll(self, most: int = FILES_AT_ONCE) -> list[Violation]:
         """Read at most so many of the segments that appeared, and return the violations that they prove."""
-        found: list[Violation] = []
+        violations: list[Violation] = []
         paths = {
             str(path.relative_to(self._folder)): path for path in sorted(self._folder.rglob("[!.]*.parquet"))
         }
@@ -66,11 +66,11 @@ class FolderFollower:
                 run = self._runs.get(group)
                 if run is None:
                     run = self._runs[group] = LiveRun(self.order, retain_us=self._retain_us)
-                found += run.add(rows)
-        for violation in found:
+                violations += run.add(rows)
+        for violation in violations:
             self.counts[violation.kind] = self.counts.get(violation.kind, 0) + 1
-        self.stories = (self.stories + found)[-MOST_STORIES:]
-        return found
+        self.stories = (self.stories + violations)[-MOST_STORIES:]
+        return violations
 
     @property
     def rows(self) -> int:

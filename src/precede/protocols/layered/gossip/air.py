@@ -132,7 +132,7 @@ class Gossip(Epidemic):
             "cache": len(self._cache),
             "evicted": len(self._evicted.ids),
             "relays": len(self._coverage.relays),
-            "asked": len(self._wants.asked),
+            "asked": len(self._wants.requested),
             **self._holdings.sizes(),
         }
 
@@ -147,7 +147,7 @@ class Gossip(Epidemic):
         for parsed in whole.contents:
             if parsed.deadline <= now:
                 self._holdings.expired(parsed.id)
-            if self._wants.asked:
+            if self._wants.requested:
                 self._wants.arrived(parsed.id, now, effects)
         reached = reached | {sender}
         if self._coverage.is_covered(reached, now):  # in a dense group nearly always

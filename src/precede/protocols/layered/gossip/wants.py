@@ -38,10 +38,10 @@ _MOST_VAIN: Final = 8
 class Wants:
     """Keeps which messages neighbours offer and this node lacks, and requests them in rounds.
 
-    `offers`: by neighbour and stream, the ranges in its digest that this node did not know then. `asked`: the
-    messages of the present round that have not arrived. `_asked_at`: when the round began, or when its latest
-    answer arrived; `_since`: the same for the first of several rounds in vain, which an answer may belong to.
-    `_answer_time`: how long answers took lately. `_most`: how many messages a round asks for.
+    `offers`: by neighbour and stream, the ranges in its digest that this node did not know then. `requested`:
+    the messages of the present round that have not arrived. `_asked_at`: when the round began, or when its
+    latest answer arrived; `_since`: the same for the first of several rounds in vain, which an answer may
+    belong to. `_answer_time`: how long answers took lately. `_most`: how many messages a round asks for.
 
     At most `_MOST_OFFERED` ranges are kept of one neighbour. After `_MOST_VAIN` rounds without an answer all
     offers are dropped, until the next digest.
@@ -56,7 +56,7 @@ class Wants:
         self._unicast = unicast
         self._pace = pace
         self.offers: dict[NodeId, dict[StreamId, tuple[int, ...]]] = {}
-        self.asked: dict[MessageId, None] = {}
+        self.requested: dict[MessageId, None] = {}
         self._due: Instant | None = None
         self._asked_at: Instant = 0
         self._since: Instant = 0
@@ -84,7 +84,7 @@ class Wants:
         self.offers[peer] = offers
         if len(self.offers) > _MOST_NEIGHBOURS:
             del self.offers[next(iter(self.offers))]
-        if self._due is None or not self.asked or now >= self._asked_at + self._patience():
+        if self._due is None or not self.requested or now >= self._asked_at + self._patience():
             self._ask_at(now + self._jitter(), now, effects)
         return True
 
@@ -128,14 +128,14 @@ class Wants:
 
     def arrived(self, id: MessageId, now: Instant, effects: list[Effect]) -> None:
         """Record that a message has arrived. After the last one of a round the next round begins at once."""
-        if id in self.asked:
-            del self.asked[id]
+        if id in self.requested:
+            del self.requested[id]
             took = now - self._since
             self._answer_time = max(took, (3 * self._answer_time + took) // 4)
             self._asked_at = self._since = now
             self._vain = 0
             self._most = min(2 * self._most, MOST_MESSAGES)
-            if not self.asked and self.offers:
+            if not self.requested and self.offers:
                 self._ask_at(now, now, effects)
 
     def overheard(self, wants: tuple[Want, ...], now: Instant, effects: list[Effect]) -> None:
@@ -143,7 +143,7 @@ class Wants:
 
         A round is postponed only once, so that wants that a liar repeats do not stop this node.
         """
-        if self._due is None or self._postponed or self.asked:
+        if self._due is None or self._postponed or self.requested:
             return
         for _, source, incarnation, ranges in wants:
             if any((source, incarnation) in offers for offers in self.offers.values()) and ranges:
@@ -159,13 +159,13 @@ class Wants:
         """
         self._due = None
         self._postponed = False
-        if self.asked:
+        if self.requested:
             if now < self._asked_at + self._patience():
                 self._ask_at(self._asked_at + self._patience(), now, effects)
                 return
             self._vain += 1
             self._most = max(self._most // 2, _FEWEST_MESSAGES)
-        self.asked = {}
+        self.requested = {}
         if self._vain >= _MOST_VAIN:
             self.offers.clear()
             self._vain = 0
@@ -176,8 +176,8 @@ class Wants:
             return
         if self._unicast:
             for answerer in dict.fromkeys(want[0] for want in wants):
-                asked = tuple(want for want in wants if want[0] == answerer)
-                effects.append(Send(WantPacket(asked), answerer, RADIO))
+                requested = tuple(want for want in wants if want[0] == answerer)
+                effects.append(Send(WantPacket(requested), answerer, RADIO))
         else:
             effects.append(Send(WantPacket(wants), NEIGHBOURS, RADIO))
         self._asked_at = now
@@ -203,8 +203,8 @@ class Wants:
                     chosen = flat_ranges([id.number for id in ids])
                     ranges_left -= len(chosen) // 2
                     wants.append((peer, *stream, chosen))
-                    self.asked.update(dict.fromkeys(ids))
-                if ranges_left <= 0 or len(self.asked) >= self._most:
+                    self.requested.update(dict.fromkeys(ids))
+                if ranges_left <= 0 or len(self.requested) >= self._most:
                     return tuple(wants)
             if not offers:
                 del self.offers[peer]
@@ -215,9 +215,9 @@ class Wants:
         chosen: list[MessageId] = []
         for first, last in lacking[:ranges_left]:
             for number in range(first, last + 1):
-                if len(self.asked) + len(chosen) >= self._most:
+                if len(self.requested) + len(chosen) >= self._most:
                     return chosen
                 id = MessageId(*stream, number)
-                if id not in self.asked:
+                if id not in self.requested:
                     chosen.append(id)
         return chosen
