@@ -50,7 +50,10 @@ def ranges(declared: Any, path: str, depth: int = 0) -> Iterator[str]:
             inner.append((path if name == "type" else f"{path}.{name[0]}", getattr(declared, name)))
     inner += [(f"{path}.{place}", one) for place, one in enumerate(getattr(declared, "item_types", ()))]
     inner += [(f"{path}|{place}", one) for place, one in enumerate(getattr(declared, "types", ()))]
-    inner += [(f"{path}.{field.name}", field.type) for field in getattr(declared, "fields", ())]
+    for field in getattr(declared, "fields", ()):
+        inner.append((f"{path}.{field.name}", field.type))
+        if isinstance(field.default, bool | int | str | bytes | tuple | None):
+            yield f"{path}.{field.name} default={field.default!r}"
     for below, one in inner if depth < 12 else ():
         yield from ranges(one, below, depth + 1)
 

@@ -191,3 +191,9 @@ def test_a_wrong_plug_in_is_an_error(entry: object, cause: str, monkeypatch: pyt
     monkeypatch.setattr(registry, "_foreign", lambda: {"mine": _Point(entry)})
     with pytest.raises(BadInput, match=cause):
         registry.find("mine")
+
+
+@pytest.mark.parametrize("target", ["module", "module:", ":NAME", ":", ""])
+def test_an_object_is_named_by_its_module_and_its_name(target: str) -> None:
+    with pytest.raises(BadInput, match="write MODULE:NAME"):
+        registry.load_object(target)

@@ -20,6 +20,7 @@ from precede.experiments.swarm.swarm import run_seed
 from precede.protocols import registry
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.gossip.coverage import Coverage
+from precede.protocols.layered.gossip.holdings import Holdings
 from precede.protocols.layered.gossip.packets import (
     DataPacket,
     DigestPacket,
@@ -322,6 +323,15 @@ def test_a_want_of_everything_is_answered_with_a_bounded_number_of_messages() ->
 
 
 # -- the cache -------------------------------------------------------------------------------------------
+
+
+def test_the_hash_of_what_a_node_holds_is_the_same_in_every_version() -> None:
+    """Neighbours of other versions compare it with theirs, and send no digest while it is the same."""
+    node = Holdings(may_forget=False)
+    for incarnation in (0, 2):
+        envelope = Envelope(Message(MessageId(3, incarnation, 7), b""), None, None, None, 0, 0)
+        node.add(batch_of([envelope]).contents[0], SECOND)
+    assert node.hash == 5376582964150736101 ^ 3025772571181638079
 
 
 def test_the_cache_is_bounded_in_bytes_and_evicted_messages_are_not_requested_again() -> None:
