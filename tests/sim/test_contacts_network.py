@@ -68,6 +68,16 @@ def test_a_transmission_to_all_takes_its_time_and_reaches_who_is_in_range_when_i
     assert [page for page in pages if page[2] == "sent"] == [(1_500_000, 0, "sent", "key", True)]
 
 
+def test_the_end_of_a_contact_drops_what_is_queued_to_that_neighbour_and_nothing_else() -> None:
+    contacts = [(0, 1, 0, 1_500_000), (0, 2, 0, LONG)]
+    script = sends(*[Send(note(f"{to}{key}"), to, RADIO, (to, key)) for key in "ab" for to in (1, 2)])
+    pages = carried_out(ContactNetwork(contacts, 1_000.0, 0, "node"), script, 3)
+    assert received(pages) == [(2_500_000, 2, "2a"), (3_500_000, 2, "2b")]
+    sent = [(page[0], page[3], page[4]) for page in pages if page[2] == "sent"]
+    dropped = [(1_500_000, (1, key), False) for key in "ab"]
+    assert sent == [*dropped, (2_500_000, (2, "a"), True), (3_500_000, (2, "b"), True)]
+
+
 def test_a_lossy_link_takes_the_time_and_says_that_the_packet_left() -> None:
     contacts = [(0, 1, 0, LONG)]
     script = sends(*[Send(note(str(number), 100), 1, RADIO, ("key", number)) for number in range(200)])

@@ -158,11 +158,24 @@ def test_a_single_sender_begins_at_slots_that_its_generator_draws() -> None:
     bench.refill = lambda node: radio.send(node, Send(Frame(), 0, RADIO, node))
     radio.attach(bench, 2)  # type: ignore[arg-type]
     bench.refill(1)
-    bench.run(30_000)
-    draws = Generators(1).numpy("backoff", 1).integers(0, 1024, 8).tolist()
+    bench.run(400_000)
+    draws = Generators(1).numpy("backoff", 1).integers(0, 1024, 200).tolist()
     at, expected = 0, []
     for draw in draws:
         at += draw * 32 // 1024 * 20
         expected.append(at)
         at += 148 * 8 + 50
-    assert begins[:8] == expected
+    assert begins[:200] == expected
+
+
+def test_a_node_whose_frame_was_cancelled_while_it_waited_contends_again_for_the_next_one() -> None:
+    bench = Bench(1, 1, [0, 0, 0], [(0.0, 0.0)] * 3)
+    radio = ContentionRadio(1e6, 120.0)
+    radio.attach(bench, 3)  # type: ignore[arg-type]
+    radio.send(1, Send(Frame(), 0, RADIO, "k"))
+    radio.cancel(1, "k")
+    bench.run(1_000_000)
+    assert bench.heard == []
+    radio.send(1, Send(Frame(), 0, RADIO, "k"))
+    bench.run(2_000_000)
+    assert bench.heard == [(0, 1)]

@@ -118,6 +118,7 @@ def test_a_queued_keyed_packet_can_be_replaced_and_cancelled() -> None:
     assert puppets[1].heard == [(102_000, 0, "a")]
     assert puppets[2].heard == [(103_000, 0, "new")]
     assert puppets[0].left == [(2_000, "k", True)]
+    assert world.network.counters()["network_packets"] == 3, "one of them was cancelled in the queue"
 
 
 def delays(drawn: str, **network: object) -> list[Instant]:

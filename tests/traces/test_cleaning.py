@@ -74,6 +74,13 @@ def test_sightings_of_both_devices_are_one_contact(tmp_path: Path):
     assert internal.summary.nodes == 3
 
 
+def test_sightings_of_devices_with_names_need_no_header(tmp_path: Path):
+    assert contacts(loaded(tmp_path, "a b 0 9\nb c 20 29\n", "sightings")) == [
+        ("a", "b", 0, 9),
+        ("b", "c", 20, 29),
+    ]
+
+
 def test_columns_of_sightings_are_found_by_name(tmp_path: Path):
     text = "start;end;seen_user_id;user_id\n0;9;b;a\n"
     assert contacts(loaded(tmp_path, text, "sightings")) == [("a", "b", 0, 9)]

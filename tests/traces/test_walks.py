@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import cos, hypot, sin
 from pathlib import Path
+from random import Random
 from statistics import correlation, mean
 
 import networkx
@@ -16,6 +17,7 @@ from precede.core.instants import HOUR, SECOND
 from precede.traces.mobility import Mobility
 from precede.traces.streets import (
     Streets,
+    _office,
     read_streets,
     street_grid,
     street_waypoint,
@@ -176,3 +178,14 @@ def test_a_walker_that_meets_a_wall_turns_back_from_it_and_goes_on_along_it(angl
     for axis, (away, along) in enumerate([(cos, sin), (sin, cos)]):
         assert away(_mirrored(angle, axis)) == pytest.approx(-away(angle))
         assert along(_mirrored(angle, axis)) == pytest.approx(along(angle))
+
+
+def test_a_day_in_the_office_is_walked_at_the_walkers_speed_and_ends_at_the_desk() -> None:
+    desk, middle = (10.0, 5.0), (0.0, 0.0)
+    legs = list(_office(Random(3), 0, 8 * HOUR, desk, middle, 1.25))
+    assert all(one[3:] == other[:3] for one, other in pairwise(legs)), "no jumps"
+    walks = [leg for leg in legs if leg[1:3] != leg[4:]]
+    assert len(walks) > 4
+    for start, x, y, end, u, v in walks:
+        assert hypot(u - x, v - y) / ((end - start) / SECOND) == pytest.approx(1.25, rel=1e-3)
+    assert legs[-1][4:] == desk

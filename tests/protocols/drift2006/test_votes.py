@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from precede.core.effects import RADIO, Effects, Persist, Send, SetTimer
+from precede.core.effects import RADIO, Effect, Effects, Persist, Send, SetTimer
 from precede.core.identity import MessageId
 from precede.core.instants import SECOND
 from precede.core.messages import Message
 from precede.protocols.drift2006.clock_table import WIDE, ClockTable
+from precede.protocols.drift2006.groups import KNOCK
 from precede.protocols.drift2006.node import DriftNode
 from precede.protocols.drift2006.packets import (
     Accepted,
@@ -25,6 +26,7 @@ from precede.protocols.drift2006.packets import (
     ViewPacket,
     ViewRecord,
 )
+from precede.protocols.drift2006.state import NO_GROUP
 from tests.protocols.drift2006.test_restarts import Store, node, written
 
 FOUR = ((0, 0), (1, 0), (2, 0), (3, 0))
@@ -209,6 +211,16 @@ def test_a_group_that_is_founded_at_the_beginning_has_a_number_that_packets_can_
 def test_a_store_may_be_copied_if_three_members_vote(members: tuple[int, ...], after: str) -> None:
     made, _ = node(1, {}, members=members)
     assert made.after_copy == after
+
+
+def test_a_member_that_goes_out_is_in_no_group_and_knocks_until_it_is_in_one() -> None:
+    made, _ = node(1, {}, members=())
+    made.groups.found_group(10, [])
+    made.groups._go_out(20, [])
+    assert made.state.group == NO_GROUP
+    effects: list[Effect] = []
+    made.groups.timer(KNOCK, 30, effects)
+    assert any(isinstance(effect, SetTimer) and effect.key == KNOCK for effect in effects)
 
 
 def test_a_newcomer_takes_up_a_stream_of_its_own_that_a_checkpoint_names() -> None:

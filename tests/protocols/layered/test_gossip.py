@@ -325,6 +325,16 @@ def test_a_want_of_everything_is_answered_with_a_bounded_number_of_messages() ->
 # -- the cache -------------------------------------------------------------------------------------------
 
 
+def test_so_many_streams_of_which_nothing_is_held_are_remembered() -> None:
+    node = Holdings(may_forget=True)
+    for source in range(4_096):
+        node.know(MessageId(source, 0, 1))
+    assert node.knows(MessageId(0, 0, 1))
+    node.know(MessageId(4_096, 0, 1))
+    assert not node.knows(MessageId(0, 0, 1)), "the oldest is forgotten"
+    assert node.knows(MessageId(1, 0, 1))
+
+
 def test_the_hash_of_what_a_node_holds_is_the_same_in_every_version() -> None:
     """Neighbours of other versions compare it with theirs, and send no digest while it is the same."""
     node = Holdings(may_forget=False)

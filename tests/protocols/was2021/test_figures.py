@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from precede.core.effects import RADIO, CancelTimer, Effect
+from precede.core.effects import RADIO, CancelSend, CancelTimer, Effect, Send, SetTimer
+from precede.core.identity import MessageId
 from precede.core.instants import Instant
+from precede.core.messages import Message
 from precede.core.node import Context
 from precede.protocols import registry
 from precede.protocols.was2021.new_station import NewStation
@@ -18,6 +20,7 @@ from precede.protocols.was2021.packets import (
     PrivatePacket,
     SecondResponsePacket,
 )
+from precede.protocols.was2021.record import Record
 from tests.protocols.was2021.theatre import Steady, Theatre
 
 PAIR = ((1, 2),)
@@ -107,6 +110,47 @@ def test_figure_5_handoff_recovers_what_was_discarded_and_skips_what_was_deliver
     assert any(isinstance(packet, PrivatePacket) and packet.message.payload == b"m2" for packet in sent)
     assert theatre.delivered(11) == ["m1", "m2", "m3"]
     assert theatre.verdict(due=(11, 12, 13)).clean()
+
+
+def test_a_recovered_message_that_is_lost_is_sent_again() -> None:
+    theatre = crossing()
+    theatre.lose(1000, 1900, "data", host=11, word="m2")
+    theatre.lose(1000, 2500, "data", host=12, word="m1")
+    theatre.at(1800, theatre.enter, 11, 2)
+    theatre.lose(1800, 2100, "private", host=11)
+    theatre.run(2100)
+    assert kinds(theatre, 2, 11).count("private") > 0
+    assert theatre.delivered(11) == ["m1"]
+    theatre.run(5000)
+    assert theatre.delivered(11) == ["m1", "m2"]
+    assert theatre.verdict(due=(11, 12, 13)).clean()
+
+
+def test_one_timer_runs_while_recovered_messages_are_sent() -> None:
+    station = registry.make("was", "station", Context(2, (1, 2, 11), {"stations": 2}, Steady()))
+    record = Record(11, (), 2, 2, 1, 1, 1, owner=True, private={1: Message(MessageId(12, 0, 1), b"m")})
+    station.records[11] = record  # type: ignore[attr-defined]
+    transmission = station.transmission  # type: ignore[attr-defined]
+    effects: list[Effect] = []
+    transmission.send_private(record, 10, effects)
+    transmission.private_sent(11, 1, 20, effects)
+    timers = [effect for effect in effects if isinstance(effect, SetTimer)]
+    assert timers == [SetTimer("private", 10 + transmission.options.retransmit)]
+    again: list[Effect] = []
+    transmission.repeat_private(10 + transmission.options.retransmit, again)
+    assert [type(effect) for effect in again] == [Send, SetTimer]
+
+
+def test_packets_queued_for_a_host_that_moves_on_are_cancelled() -> None:
+    """The station's radio is busy: a recovered message is still queued when the host's record is given away."""
+    station = registry.make("was", "station", Context(2, (1, 2, 11), {"stations": 2}, Steady()))
+    record = Record(11, (), 2, 2, 1, 1, 1)
+    record.private_at = {1: None, 2: 40}
+    station.records[11] = record  # type: ignore[attr-defined]
+    effects: list[Effect] = []
+    station.registrations.release(record, effects)  # type: ignore[attr-defined]
+    assert CancelSend(("private", 11, 1)) in effects
+    assert CancelSend(("private", 11, 2)) not in effects, "it has left"
 
 
 @pytest.mark.parametrize("most", [1, 2, 9])
