@@ -185,6 +185,19 @@ def test_a_liar_that_gives_history_does_not_keep_another_members_history_away(
     assert b"honest" in taken
 
 
+def test_a_neighbour_that_never_answers_is_asked_three_times_and_then_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("precede.runtime.transfer.history_wants.time.monotonic", lambda: now[0])
+    asked: list[tuple[float, int]] = []
+    wants = HistoryWants(list, lambda packet, sender: None, lambda packet, to: asked.append((now[0], to)))
+    while now[0] < 36:
+        wants.step(True, [7, 8])
+        now[0] += 1.0
+    assert asked == [(0.0, 7), (11.0, 7), (22.0, 7), (34.0, 8)]
+
+
 def running(combination: Combination, **options: Any) -> Group:
     made = Group(combination, **options)
     made.run_until(BEGIN + 5 * SECOND)

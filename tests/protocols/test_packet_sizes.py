@@ -60,7 +60,8 @@ def ranges(declared: Any, path: str, depth: int = 0) -> Iterator[str]:
 
 def described(kind: type[Packet]) -> dict[str, Any]:
     declared = list(ranges(inspect.type_info(kind), ""))
-    return {"kind": kind.kind, "to_all": kind.to_all, "sizes": sizes(kind), "ranges": declared}
+    flags = {name: getattr(kind, name, False) for name in ("to_all", "aggregates")}
+    return {"kind": kind.kind, **flags, "sizes": sizes(kind), "ranges": declared}
 
 
 STORED: dict[str, Any] = json.loads(TABLE.read_text()) if TABLE.exists() else {}

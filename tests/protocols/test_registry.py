@@ -20,7 +20,7 @@ from precede.core.node import Context
 from precede.protocols import registry
 from precede.protocols.floods.options import parse_node_ids
 from precede.protocols.guidec2021.options import DeltaCausalOptions
-from precede.protocols.options import declared_options, option
+from precede.protocols.options import declared_options, option, written_options
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -197,3 +197,11 @@ def test_a_wrong_plug_in_is_an_error(entry: object, cause: str, monkeypatch: pyt
 def test_an_object_is_named_by_its_module_and_its_name(target: str) -> None:
     with pytest.raises(BadInput, match="write MODULE:NAME"):
         registry.load_object(target)
+
+
+def test_options_are_written_as_a_user_writes_them() -> None:
+    options = registry.find("delta_causal").options(lifetime=600 * SECOND)
+    assert written_options(options) == {"lifetime": "10min"}
+    assert written_options({"cache": 5}) == {"cache": 5}
+    with pytest.raises(BadInput, match="expected a mapping"):
+        written_options(["cache"])  # type: ignore[arg-type]

@@ -255,3 +255,23 @@ def test_no_packet_is_lost_when_each_is_sent_as_the_previous_one_leaves() -> Non
         assert two.packets == [b"%d" % number for number in range(301)]
 
     asyncio.run(run())
+
+
+async def _ticks_until_down(after_frame: bool) -> int:
+    """How many beacon intervals pass before a silent link goes down, perhaps after a frame was heard."""
+    one, two = await pair(Air(Random(1)))
+    if after_frame:
+        one.links.tick()
+        one.links.tick()
+        one.links._on_alive(2)
+    two.mouth.air.ears.clear()
+    ticks = 0
+    while one.links.neighbours():
+        one.links.tick()
+        ticks += 1
+    return ticks
+
+
+@pytest.mark.parametrize("after_frame", [False, True])
+def test_a_silent_link_goes_down_after_the_fifth_beacon_interval(after_frame: bool) -> None:
+    assert asyncio.run(_ticks_until_down(after_frame)) == 5

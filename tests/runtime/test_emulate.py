@@ -12,6 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from precede.core.plan import Plan, Stay
+from precede.runtime.emulation.play import deal, until_killed
+from precede.runtime.programs.guard import Guard
 from tests.patience import patient
 from tests.runtime.watched import running
 
@@ -90,3 +93,22 @@ def test_ctrl_c_leaves_no_process_behind(scenario: Path, tmp_path: Path) -> None
     while any(child.is_running() and child.status() != "zombie" for child in children):
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_a_node_that_crashes_has_a_process_of_its_own() -> None:
+    stays = (Stay(0, 0), Stay(1, 0, 5, "crashed"), Stay(1, 9), Stay(2, 0, 7, "left"), Stay(3, 2, 8, "crashed"))
+    empty = {"options": {}, "roles": (), "members": (), "links": (), "broadcasts": ()}
+    plan = Plan(run_id="r", protocol="fifo", order="fifo", names=tuple("abcd"), stays=stays, end=10, **empty)
+    shares, actions = deal(plan, 2)
+    assert shares == [[0], [2], [1], [3]]
+    assert actions == [(5, 2, "kill"), (8, 3, "kill"), (9, 2, "begin")]
+    assert until_killed(plan).stays == (Stay(0, 0), Stay(1, 0), Stay(1, 9), stays[3], Stay(3, 2))
+
+
+def test_a_guard_that_is_closed_leaves_no_file_open() -> None:
+    before = psutil.Process().num_fds()
+    guard = Guard()
+    guard.add(1 << 22)
+    guard.remove(1 << 22)
+    guard.close()
+    assert psutil.Process().num_fds() == before

@@ -15,9 +15,10 @@ from precede.core.errors import BadInput
 from precede.core.identity import MessageId
 from precede.core.instants import HOUR, SECOND
 from precede.core.messages import Message
+from precede.runtime.history.kept import Kept
 from precede.runtime.history.retention import Retention
 from precede.runtime.history.upkeep import rotate
-from precede.runtime.no_store import MOST_KEPT, NoStore
+from precede.runtime.no_store import MOST_KEPT, KeptInMemory, NoStore
 from precede.runtime.store import Store
 
 
@@ -231,3 +232,12 @@ def test_old_files_of_the_event_log_are_deleted_and_never_the_newest(tmp_path: P
     assert rotate(tmp_path, Retention(log_age="90min"), now) == 2
     assert rotate(tmp_path, Retention(log_bytes=0, log_age="1s"), now + HOUR) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["events-00000-000000000004-000010.parquet"]
+
+
+def test_without_a_store_messages_up_to_the_bound_of_bytes_are_kept() -> None:
+    kept = KeptInMemory(Retention(bytes=30))
+    for place in (1, 2, 3):
+        kept.add(Kept(place, Message(MessageId(0, 0, place), bytes(10)), place))
+    assert kept.first() == 1
+    kept.add(Kept(4, Message(MessageId(0, 0, 4), b"x"), 4))
+    assert kept.first() == 2

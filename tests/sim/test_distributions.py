@@ -59,8 +59,13 @@ def test_a_constant_makes_no_generator(monkeypatch: pytest.MonkeyPatch) -> None:
         ("uniform(2, 1)", "wrong order"),
         ("pareto(0, 2)", "greater than 0"),
         ("exponential(-1)", "negative"),
+        ("uniform(0, 1e300)", "cannot be simulated"),
     ],
 )
 def test_a_wrong_distribution_is_refused_with_its_cause(written: str, cause: str) -> None:
     with pytest.raises(BadInput, match=cause):
         Distribution(written)
+
+
+def test_a_triangular_distribution_may_name_its_peak() -> None:
+    assert Distribution("triangular(0, 6, 9)").arguments == (0.0, 6.0, 9.0)

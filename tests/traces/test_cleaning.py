@@ -201,3 +201,14 @@ def test_an_option_of_another_format_is_one_line_and_exit_code_2(
         said = capsys.readouterr().err
         assert text in said
         assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("across", [-1, 0, 1])
+@pytest.mark.parametrize("up", [-1, 0, 1])
+def test_a_trip_is_joined_to_one_that_ended_nearby_in_any_direction(across: int, up: int):
+    """The two stops lie on both sides of a border of the squares in which stops are looked up."""
+    end = Anchor(10 * S, 10 * S, across * 1.0, up * 1.0)
+    start = Anchor(20 * S, 20 * S, 0.0, 0.0)
+    far = Anchor(0, 0, 9e5, 9e5)
+    trips = {"a": TripEnds(far, end), "b": TripEnds(start, Anchor(30 * S, 30 * S, 9e5, -9e5))}
+    assert chained(trips) == {"a": "a", "b": "a"}

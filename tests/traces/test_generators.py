@@ -107,3 +107,19 @@ def test_overlapping_segments_of_a_node_are_bad_input():
     )
     presence = apart.presence()
     assert (presence.enter_us.tolist(), presence.leave_us.tolist()) == ([0, HOUR], [MINUTE, 2 * HOUR])
+
+
+def test_the_lines_of_the_grid_continue_beyond_the_town_by_these_lengths():
+    ways = city_bus.LAYOUTS["c"].lines
+    assert [(way[0][1], way[-1][1]) for way in ways[:4]] == [
+        (-700.0, 5400.0),
+        (-300.0, 3600.0),
+        (-2600.0, 2300.0),
+        (-4200.0, 2800.0),
+    ]
+    assert [(way[0][0], way[-1][0]) for way in ways[4:]] == [
+        (-1000.0, 6000.0),
+        (-500.0, 4400.0),
+        (-1800.0, 2100.0),
+        (-3600.0, 2500.0),
+    ]

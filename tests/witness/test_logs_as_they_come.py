@@ -346,3 +346,11 @@ def test_names_may_be_dictionaries_with_unsigned_indices(tmp_path):
     )
     verdict = verify(table, engine="numba")
     assert (verdict.verdict, verdict.deliveries_checked) == ("holds", 199)
+
+
+@pytest.mark.parametrize("engine", ["plain", "numba"])
+def test_numbers_of_64_bits_are_not_confused(engine):
+    """The second message has a number whose low 32 bits are those of the first."""
+    rows = parse("a: +1 +2\nb: a1 a2").table()
+    rows = [row | {"message_number": 2**32 + 1} if row["message_number"] == 2 else row for row in rows]
+    assert verify(rows, engine=engine).verdict == "holds"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
+from precede.core.context import Context
 from precede.core.effects import RADIO, Effect, Effects, Persist, Send, SetTimer
 from precede.core.identity import MessageId
 from precede.core.instants import SECOND
 from precede.core.messages import Message
+from precede.protocols import registry
 from precede.protocols.drift2006.clock_table import WIDE, ClockTable
+from precede.protocols.drift2006.dummies import QUIET
 from precede.protocols.drift2006.groups import KNOCK
 from precede.protocols.drift2006.node import DriftNode
 from precede.protocols.drift2006.packets import (
@@ -27,6 +32,7 @@ from precede.protocols.drift2006.packets import (
     ViewRecord,
 )
 from precede.protocols.drift2006.state import NO_GROUP
+from precede.protocols.drift2006.votes import WATCH
 from tests.protocols.drift2006.test_restarts import Store, node, written
 
 FOUR = ((0, 0), (1, 0), (2, 0), (3, 0))
@@ -81,6 +87,7 @@ def test_a_promise_is_in_the_store_before_it_is_sent_and_binds_after_a_restart()
     vote = next(k for k, e in enumerate(effects) if isinstance(e, Persist) and e.key == "vote")
     sent = next(k for k, e in enumerate(effects) if isinstance(e, Send) and bodies((e,)) != [packet.body])
     assert vote < sent
+    assert any(isinstance(effect, SetTimer) and effect.key == WATCH for effect in effects)
     voter.store = written(voter.store, effects)
     voter.restart()
     assert voter.node.state.view.frozen
@@ -211,6 +218,16 @@ def test_a_group_that_is_founded_at_the_beginning_has_a_number_that_packets_can_
 def test_a_store_may_be_copied_if_three_members_vote(members: tuple[int, ...], after: str) -> None:
     made, _ = node(1, {}, members=members)
     assert made.after_copy == after
+
+
+def test_a_node_whose_flood_waits_sends_a_dummy_if_it_hears_nothing() -> None:
+    options = registry.read_options(registry.find("drift"), {"quiet": "1s"})
+    made = registry.build_node(registry.find("drift"), "node", Context(1, (0, 1, 2), options, Random(1), 0))
+    made.start(0, {})
+    effects = made.broadcast(b"x", 10)
+    (timer,) = (effect for effect in effects if isinstance(effect, SetTimer) and effect.key == QUIET)
+    assert 10 + SECOND <= timer.at <= 10 + 2 * SECOND
+    assert any(isinstance(effect, Send) for effect in made.timer(QUIET, timer.at))
 
 
 def test_a_member_that_goes_out_is_in_no_group_and_knocks_until_it_is_in_one() -> None:

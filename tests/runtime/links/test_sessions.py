@@ -351,6 +351,16 @@ def test_an_open_link_drops_any_bytes() -> None:
     assert sum(admission.dropped.values()) + len(heard) == 5000
 
 
+def test_an_open_beacon_of_a_wrong_length_is_counted_once() -> None:
+    admission = OpenAdmission(1, 1, NO_TERMS, "ana", lambda node, name: None)
+    beacon = OpenAdmission(2, 1, NO_TERMS, "ben", lambda node, name: None).beacon()
+    assert admission.beacon_heard(beacon, "anywhere", 0.0) == 2
+    assert admission.dropped == {}
+    for wrong in (beacon[:24], beacon + bytes(1000)):
+        assert admission.beacon_heard(wrong, "anywhere", 0.0) is None
+    assert admission.dropped == {"truncated": 2}
+
+
 def test_remembered_salts_are_bounded() -> None:
     keys = [derive_keys(KEY)]
     ben = GroupSeal(keys)

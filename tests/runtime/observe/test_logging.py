@@ -35,6 +35,18 @@ def test_a_life_is_a_few_lines_with_fields(caplog):
     assert len(lines) == 7  # ben has no link_down: it closed first
 
 
+def test_a_crash_is_told_once(caplog):
+    caplog.set_level(logging.INFO, "precede")
+
+    async def main() -> None:
+        ana = await precede.join("picnic", "ana", key=None).__aenter__()
+        await ana.crash()
+
+    asyncio.run(main())
+    lines = [json.loads(JsonFormatter().format(record)) for record in caplog.records]
+    assert [line["event"] for line in lines] == ["joined", "crashed"]
+
+
 def test_the_command_writes_json_lines():
     command = [sys.executable, "-m", "precede", "node", 'a"na', "--open", "--linger", "0.1"]
     ended = subprocess.run(
