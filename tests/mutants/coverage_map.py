@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,10 @@ SECONDS_OF_TESTS: Final = 8.0
 """How much CPU time the tests of one mutant take without a fault, at most."""
 
 NEARBY: Final = 0.2
-"""A test of the mutant's own package counts as this much of its time: it is likely to notice."""
+"""A test of the mutant's own package counts as this much of its time: it is likely to notice.
+
+So does a test whose file imports the mutant's module.
+"""
 
 
 class Covered(Struct):
@@ -52,6 +56,11 @@ class Map:
                 row = msgspec.json.decode(line, type=Covered)
                 self.rows[row.test] = row
 
+    @cache  # noqa: B019 (there is one map)
+    def _text(self, file: str) -> str:
+        path = self._root / file
+        return path.read_text() if path.exists() else ""
+
     def lacks(self, file: str) -> bool:
         """Is the map without a test file as it is now?"""
         return self.finished.get(file) != _digest(self._root / file)
@@ -75,11 +84,13 @@ class Map:
         if not rows:
             rows = [row for row in self.rows.values() if row.passed and not names.isdisjoint(row.hits)]
         package = mutant.file.split("/")[2:-1]
+        module = mutant.file.removeprefix("src/").removesuffix(".py").replace("/", ".")
 
         def cost(row: Covered) -> float:
             folders = row.test.partition("::")[0].split("/")[1:-1]
             nearby = all(one == other for one, other in zip(package, folders, strict=False))
-            return (row.cpu + row.wall / 10) * (NEARBY if nearby else 1)
+            names = module in self._text(row.test.partition("::")[0])
+            return (row.cpu + row.wall / 10) * (NEARBY if nearby else 1) * (NEARBY if names else 1)
 
         cases: dict[str, int] = {}
         ranked = []

@@ -50,6 +50,12 @@ PROTOCOLS: Final = {
 }
 """The protocols whose worlds may notice a mutant, by the folder that it is in; the innermost folder counts."""
 
+ELSEWHERE: Final = {
+    "src/precede/runtime/emulation/": ["tests/runtime/test_emulate.py"],
+    "src/precede/runtime/programs/": ["tests/runtime/test_programs.py"],
+}
+"""Tests that run these packages in processes of their own, where no probe sees them."""
+
 NO_TESTS: Final = 5
 """The exit code of pytest when all tests that were named are long ones."""
 
@@ -208,7 +214,10 @@ def swarm_of(file: str) -> list[tuple[str, int]]:
 
 
 def tests_naming(mutant: Mutant, root: Path) -> list[str]:
-    """Return test files that name the mutant's module: for one whose statement no test was seen to run."""
+    """Return test files that may run a mutant though no probe saw it."""
+    for folder, tests in ELSEWHERE.items():
+        if mutant.file.startswith(folder):
+            return tests
     module = mutant.file.removeprefix("src/").removesuffix(".py").replace("/", ".")
     files = sorted((root / "tests").rglob("test_*.py"))
     return [path.relative_to(root).as_posix() for path in files if module in path.read_text()][:3]

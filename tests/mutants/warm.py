@@ -27,7 +27,7 @@ from msgspec import Struct
 from tests.mutants.coverage_map import SECONDS_OF_TESTS, Covered, Map
 from tests.mutants.making import Mutant
 from tests.mutants.probes import install
-from tests.mutants.running import Copy, Outcome, append, swarm_of, tests_naming
+from tests.mutants.running import ELSEWHERE, Copy, Outcome, append, swarm_of, tests_naming
 from tests.mutants.swapping import functions_by_file, swap
 
 WAITING: Final = ("tests/runtime/", "tests/pipeline/", "tests/hostile/", "tests/cli/")
@@ -141,11 +141,11 @@ class Warm:
         """Run the tests of a mutant, then worlds of the swarm. Returns its fate and its killer."""
         names = {one.name for one in self.plan.mutants if one.file == mutant.file}
         tests = [test for test in known.tests_of(mutant, names, self.plan.test_seconds) if test in self.items]
-        named = [] if tests else tests_naming(mutant, self.root)
+        named = tests_naming(mutant, self.root) if not tests or mutant.file.startswith(tuple(ELSEWHERE)) else []
         with self.copy.bent(mutant):
             while True:
                 fate, by = self._tested(mutant, tests, known) if tests else ("", "")
-                if named:
+                if named and fate not in ("tests", "time"):
                     fate, by = self.copy.tested(named)
                 if fate != "tests" or not by.startswith(WAITING) or not self._fails_anyway(by):
                     break

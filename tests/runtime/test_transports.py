@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections import deque
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -28,6 +29,7 @@ from precede.runtime.links.keyring import new_key
 from precede.runtime.transports.tcp import TcpTransport
 from precede.runtime.transports.transport import Where
 from precede.runtime.transports.udp import UdpTransport
+from precede.runtime.transports.udp_endpoint import UdpEndpoint
 from tests.patience import patient
 
 KEY = new_key()
@@ -227,3 +229,26 @@ def test_members_that_the_roster_lacks_are_refused() -> None:
             roster={"ana": public_of(identity)},
             members=["zed"],
         )
+
+
+def test_frames_that_the_system_had_no_room_for_leave_in_order() -> None:
+    endpoint = object.__new__(UdpEndpoint)
+    taken: list[bytes] = []
+
+    def take(frame: bytes, where: object) -> bool:
+        if frame == b"b" and b"no room" not in taken:
+            taken.append(b"no room")
+            return False
+        taken.append(frame)
+        return True
+
+    async def main() -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+            endpoint._socket, endpoint._take = own, take  # type: ignore[method-assign]
+            endpoint._unsent = deque([(b"a", ("", 1)), (b"b", ("", 1)), (b"c", ("", 1))])
+            endpoint._send_rest()
+            assert taken == [b"a", b"no room"]
+            endpoint._send_rest()
+            assert taken == [b"a", b"no room", b"b", b"c"]
+
+    asyncio.run(main())

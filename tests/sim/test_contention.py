@@ -13,8 +13,9 @@ from precede.core.effects import RADIO, Send
 from precede.core.identity import NEIGHBOURS
 from precede.core.messages import Packet
 from precede.sim.networks.contention import ContentionRadio
+from precede.sim.networks.lossy_radio import LossyRadio
 from precede.sim.networks.radio import FrameQueue
-from precede.sim.randomness import Generators
+from precede.sim.randomness import Distribution, Generators
 
 
 class Frame(Packet, frozen=True, gc=False):
@@ -179,3 +180,17 @@ def test_a_node_whose_frame_was_cancelled_while_it_waited_contends_again_for_the
     radio.send(1, Send(Frame(), 0, RADIO, "k"))
     bench.run(2_000_000)
     assert bench.heard == [(0, 1)]
+
+
+def test_a_lossy_radio_says_of_a_keyed_frame_that_it_left() -> None:
+    bench = Bench(1, 1, [0, 0], [(0.0, 0.0)] * 2)
+    bench.soon = lambda function, *arguments: function(*arguments)  # type: ignore[attr-defined]
+    left: list[tuple[int, str, bool]] = []
+    bench.sent = lambda *given: left.append(given)  # type: ignore[method-assign, assignment]
+    radio = LossyRadio(Distribution(0.001), 1.0)
+    radio.attach(bench, 2)  # type: ignore[arg-type]
+    radio.send(1, Send(Frame(), 0, RADIO))
+    assert left == []
+    radio.send(1, Send(Frame(), 0, RADIO, "k"))
+    radio.send(1, Send(Frame(), 7, RADIO, "elsewhere"))
+    assert left == [(1, "k", True), (1, "elsewhere", False)]

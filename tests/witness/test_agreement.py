@@ -111,3 +111,18 @@ def test_members_are_read_from_run_json(tmp_path: Path) -> None:
     assert verify(tmp_path).counts == {"agreement": 6}
     (tmp_path / "run.json").write_text(json.dumps({"order": "total"}))
     assert verify(tmp_path).verdict == "holds"
+
+
+def test_with_opaque_ids_a_message_that_nobody_broadcast_is_a_ghost_only_if_all_logs_are_there() -> None:
+    given = [
+        {
+            "node": row["node"],
+            "step": row["step"],
+            "kind": row["kind"],
+            "message": f"{row['message_source']}{row['message_number']}",
+        }
+        for row in rows("a: +1 a1 b7\nb: a1 b7")
+    ]
+    assert verify(given, "total", members="a,b").counts == {"ghost": 2}
+    verdict = verify(given, "total", members="a,b,c")
+    assert (verdict.verdict, verdict.counts) == ("unknown", {})

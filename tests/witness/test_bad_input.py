@@ -204,3 +204,8 @@ def test_input_that_is_no_log_is_bad_input():
     with pytest.raises(BadInput, match="is empty"):
         verify([])
     assert verify_every_way(parse("a: +1 a1").table(), "causal").holds
+
+
+def test_a_table_without_rows_is_empty():
+    with pytest.raises(BadInput, match=r"is empty \(no rows\)"):
+        verify(pa.table({"node": pa.array([], pa.string()), "step": [], "kind": []}))

@@ -325,6 +325,20 @@ def test_a_want_of_everything_is_answered_with_a_bounded_number_of_messages() ->
 # -- the cache -------------------------------------------------------------------------------------------
 
 
+def test_neighbours_that_differ_only_in_a_message_on_its_way_do_not_differ() -> None:
+    node, other = Holdings(may_forget=False), Holdings(may_forget=False)
+    first, second = (
+        batch_of([Envelope(Message(MessageId(3, 0, number), b""), None, None, None, 0, 0)]).contents[0]
+        for number in (1, 2)
+    )
+    for holdings in (node, other):
+        holdings.add(first, 0)
+    node.add(second, SECOND)
+    digest = (other.hash, ((3, 0, (1, 1)),), True)
+    assert node.differs_only_lately(*digest, SECOND + 250 * MILLISECOND)
+    assert not node.differs_only_lately(*digest, SECOND + 251 * MILLISECOND), "it has had the time to arrive"
+
+
 def test_so_many_streams_of_which_nothing_is_held_are_remembered() -> None:
     node = Holdings(may_forget=True)
     for source in range(4_096):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from precede.cli import main
-from precede.core.effects import RADIO
+from precede.core.effects import RADIO, Persist, SetTimer
 from precede.core.errors import BadInput
 from precede.core.node import Context
 from precede.eventlog.sinks import TableSink
@@ -278,3 +278,22 @@ def test_a_full_buffer_of_maxprop_evicts_the_message_of_highest_cost() -> None:
 def test_the_only_destination_of_a_message_does_not_carry_it_on(routing: str) -> None:
     events, _ = carried_out(routing, ["03", "31"])
     assert nodes_with(events, "received") == ["3"]
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_durable_router_forgets_the_id_of_an_expired_message_in_its_store_too(durable: bool) -> None:
+    entry = registry.find("delta_causal")
+    chosen = registry.read_options(
+        entry, {"dissemination": "spray_and_wait", "durable": durable, "lifetime": "1s"}
+    )
+    node = registry.build_node(entry, "node", Context(0, range(3), chosen, Random(1), 0))
+    store: dict[Any, Any] = {}
+    effects = [*node.start(0, {}), *node.broadcast(b"x", 10)]
+    timers = {effect.key: effect.at for effect in effects if isinstance(effect, SetTimer)}
+    for key, at in timers.items():
+        effects += node.timer(key, max(at, 1_000_010))
+    for effect in effects:
+        if isinstance(effect, Persist):
+            store[effect.key] = effect.value
+    seen = {key: value for key, value in store.items() if "seen" in str(key)}
+    assert list(seen.values()) == ([None] if durable else [])

@@ -14,12 +14,13 @@ from precede.core.effects import RADIO, Deliver, Effect, Observe, Persist, Send,
 from precede.core.errors import BadInput, Refused
 from precede.core.identity import MessageId
 from precede.core.instants import SECOND
-from precede.core.messages import Packet
+from precede.core.messages import Message, Packet
 from precede.core.node import Node, round_trip
 from precede.experiments.swarm.plan import draw_plan, find_drawer
 from precede.experiments.swarm.swarm import run_plan
 from precede.protocols import registry
 from precede.protocols.layered.direct import DirectPacket
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.rules import lamport, sds
 from precede.protocols.rules.bloom import BloomFilter
 from precede.protocols.rules.screen import Screen
@@ -259,3 +260,15 @@ def test_a_filter_has_the_same_bits_in_every_version() -> None:
     bloom.add(MessageId(3, 0, 7))
     assert bloom.written().hex() == "2a000000001500000080"
     assert bloom.may_hold(bloom.written(), [MessageId(3, 0, 8), MessageId(3, 0, 7)]) == [MessageId(3, 0, 7)]
+
+
+def test_a_liars_message_that_names_a_message_before_it_exists_is_shown_with_that() -> None:
+    rule = sds.Sds(Context(0, (0, 1), sds.SdsOptions(), Random(1)))
+    rule.start(0, {})
+    stamp = sds.SdsStamp(5, (MessageId(0, 0, 1),), b"")
+    effects: list[Effect] = []
+    rule.arrive([Envelope(Message(MessageId(1, 0, 1), b"lie"), stamp, None, None, 0, 0)], 10, effects)
+    assert not any(isinstance(effect, Deliver) for effect in effects)
+    _, effects = rule.stamp(b"own", 20, None, None)
+    shown = [effect.message.id for effect in effects if isinstance(effect, Deliver)]
+    assert MessageId(1, 0, 1) in shown

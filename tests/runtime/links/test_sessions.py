@@ -12,6 +12,7 @@ from precede.runtime.links.admission import OpenAdmission
 from precede.runtime.links.group_seal import MOST_SALTS, GroupSeal, derive_keys
 from precede.runtime.links.introductions import Directory, Identity
 from precede.runtime.links.link_events import Arrived, LinkEvents
+from precede.runtime.links.paths import Paths
 from precede.runtime.links.sessions import COOKIE, DATA, MESSAGE_1, Sessions
 from precede.runtime.names import node_id
 from tests.runtime.insider import NO_TERMS
@@ -349,6 +350,18 @@ def test_an_open_link_drops_any_bytes() -> None:
     for _ in range(5000):
         admission.frame(random.randbytes(random.randint(0, 80)), "anywhere", 0.0)
     assert sum(admission.dropped.values()) + len(heard) == 5000
+
+
+def test_an_unproven_address_gets_three_times_what_came_from_it_and_no_more() -> None:
+    paths = Paths()
+    assert not paths.may_send("there", 1)
+    paths.heard("there", 100)
+    assert paths.may_send("there", 200)
+    assert not paths.may_send("there", 101)
+    assert paths.may_send("there", 100)
+    assert not paths.may_send("there", 1)
+    paths.prove("there")
+    assert paths.may_send("there", 10_000)
 
 
 def test_an_open_beacon_of_a_wrong_length_is_counted_once() -> None:
