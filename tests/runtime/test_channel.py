@@ -14,6 +14,7 @@ import pytest
 from precede.core.effects import Key
 from precede.core.identity import NodeId
 from precede.runtime.links.admission import OpenAdmission
+from precede.runtime.links.channel import WINDOW
 from precede.runtime.links.neighbours import Links
 from precede.runtime.transports.transport import OnFrame, Transport, Where
 from tests.patience import patient
@@ -275,3 +276,15 @@ async def _ticks_until_down(after_frame: bool) -> int:
 @pytest.mark.parametrize("after_frame", [False, True])
 def test_a_silent_link_goes_down_after_the_fifth_beacon_interval(after_frame: bool) -> None:
     assert asyncio.run(_ticks_until_down(after_frame)) == 5
+
+
+def test_no_more_pieces_than_the_window_are_on_their_way() -> None:
+    async def run() -> None:
+        one, two = await pair(Air(Random(1)))
+        two.mouth.air.ears.clear()
+        for _ in range(100):
+            assert one.links.send(b"x", 2)
+        assert len(one.links._near[2].channel._unacknowledged_pieces) == WINDOW
+        assert len(one.links._near[2].channel._queue) == 100 - WINDOW
+
+    asyncio.run(run())

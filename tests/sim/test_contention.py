@@ -12,7 +12,7 @@ import pytest
 from precede.core.effects import RADIO, Send
 from precede.core.identity import NEIGHBOURS
 from precede.core.messages import Packet
-from precede.sim.networks.contention import ContentionRadio
+from precede.sim.networks.contention import ContentionRadio, _Channel
 from precede.sim.networks.lossy_radio import LossyRadio
 from precede.sim.networks.radio import FrameQueue
 from precede.sim.randomness import Distribution, Generators
@@ -194,3 +194,11 @@ def test_a_lossy_radio_says_of_a_keyed_frame_that_it_left() -> None:
     radio.send(1, Send(Frame(), 0, RADIO, "k"))
     radio.send(1, Send(Frame(), 7, RADIO, "elsewhere"))
     assert left == [(1, "k", True), (1, "elsewhere", False)]
+
+
+def test_a_transmission_that_ends_when_another_begins_does_not_disturb_it() -> None:
+    channel, other = _Channel(0), _Channel(1)
+    channel.near.append(other)
+    other.aired.extend([(0, 10, (1.0, 1.0)), (5, 11, (2.0, 2.0)), (20, 30, (3.0, 3.0))])
+    channel.longest = other.longest = 10
+    assert channel.noise(10, 20) == [(2.0, 2.0)]

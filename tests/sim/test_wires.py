@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ from precede.core.errors import BadInput
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, prepare
 from precede.experiments.swarm.events import events_of
+from precede.sim.networks.cellular import Cellular
+from precede.sim.networks.lossy_radio import LossyRadio
+from precede.sim.randomness import Distribution, Generators
 
 WORLD: dict[str, Any] = {
     "kind": "cellular",
@@ -43,3 +47,10 @@ def test_packets_wait_until_a_cut_wire_is_mended() -> None:
 def test_only_a_link_of_the_tree_can_be_cut() -> None:
     with pytest.raises(BadInput, match="no link"):
         delivered_at([{"link": ["s0", "h1"], "start": "1s", "end": "2s"}])
+
+
+@pytest.mark.parametrize("given", [None, [(1.0, 2.0), (3.0, 4.0)]])
+def test_stations_stand_where_they_were_put_or_all_at_one_place(given: Any) -> None:
+    network = Cellular(LossyRadio(Distribution(0.001)), 2, [(0, 1)], Distribution(0.01), station_places=given)
+    network.attach(SimpleNamespace(generators=Generators(1)), 3)  # type: ignore[arg-type]
+    assert network.place == [*(given or [(0.0, 0.0)] * 2), (0.0, 0.0)]

@@ -20,7 +20,7 @@ from precede.eventlog.sinks import TableSink
 from precede.sim.clocks import Clock
 from precede.sim.networks.partition import Partition
 from precede.sim.networks.point_to_point import PointToPoint
-from precede.sim.queue import EventQueue
+from precede.sim.queue import LAST_PHASE, EventQueue
 from precede.sim.randomness import Distribution
 from precede.sim.world import World
 
@@ -361,3 +361,13 @@ def test_packets_of_a_link_overtake_each_other_only_without_fifo(fifo: bool) -> 
     arrived = [page[3] for page in pages if page[2] == "receive"]
     assert sorted(arrived, key=int) == [note.text for note in notes]
     assert (arrived == [note.text for note in notes]) is fifo
+
+
+def test_a_run_includes_all_phases_of_its_last_instant() -> None:
+    world, _, _ = stage(silent)
+    happened: list[int] = []
+    for at in (10, 11):
+        for phase in (0, LAST_PHASE):
+            world.schedule_phase(phase, at, happened.append, at)
+    world.run(10)
+    assert happened == [10, 10]

@@ -17,7 +17,7 @@ from precede.core.errors import BadInput
 from precede.core.instants import HOUR, MINUTE, SECOND
 from precede.traces.formats.gtfs import _shape
 from precede.traces.formats.gtfs_feed import Feed, Services
-from precede.traces.formats.gtfs_motion import Anchor, Shape, trip_legs
+from precede.traces.formats.gtfs_motion import Anchor, Shape, _forward, trip_legs
 from precede.traces.reading import FORMATS, Loaded, Options, Reading, load
 from precede.traces.records import MessageRow, Summary
 from precede.traces.writers import write_messages, write_ns2, write_one_movement
@@ -547,3 +547,9 @@ def test_too_many_nodes_are_bad_input(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_an_unknown_format_is_bad_input():
     with pytest.raises(BadInput, match="no format 'csv'"):
         Reading("x", "csv")
+
+
+def test_gtfs_stops_are_placed_forward_with_the_least_cost():
+    assert _forward([[0.0, 5.0], [7.0]], [[5.0, 1.0], [0.0]]) == [5.0, 7.0]
+    assert _forward([[0.0, 8.0], [7.0]], [[5.0, 1.0], [0.0]]) == [0.0, 7.0], "8 is behind 7"
+    assert _forward([[8.0], [7.0]], [[1.0], [0.0]]) is None

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import precede
 from precede import SignedRoster
 from precede.core.errors import StoreFailed
 from precede.runtime.links.authorship import public_of
+from precede.runtime.topics.lane import Lane
 from tests.patience import patient
 from tests.runtime.topics.test_topics import member, take, until
 
@@ -150,3 +152,16 @@ def test_a_topic_of_a_killed_member_continues(tmp_path: Path) -> None:
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
     assert numbers[0] <= said // 3 + 1  # nothing is lost that was not taken
     assert numbers[-1] >= said  # nothing is lost that was broadcast
+
+
+def test_a_topic_that_is_opened_while_a_lane_runs_is_made_durable_in_the_next_turn() -> None:
+    lane, flushed = object.__new__(Lane), []
+    lane._places = SimpleNamespace(flush=lambda: flushed.append(True))  # type: ignore[assignment]
+
+    async def main() -> None:
+        for lane._is_running in (False, True):
+            lane._flush_soon()
+            await asyncio.sleep(0)
+            assert len(flushed) == lane._is_running
+
+    asyncio.run(main())
