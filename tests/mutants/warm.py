@@ -147,6 +147,8 @@ class Warm:
                 fate, by = self._tested(mutant, tests, known) if tests else ("", "")
                 if named and fate not in ("tests", "time"):
                     fate, by = self.copy.tested(named)
+                    if fate == "time":  # whole files, whose time without the fault is not known
+                        fate, by = "survived", f"no end of {' '.join(named)}"
                 if fate != "tests" or not by.startswith(WAITING) or not self._fails_anyway(by):
                     break
                 tests = [test for test in tests if test != by]

@@ -8,6 +8,7 @@ import struct
 from collections import deque
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ import pytest
 
 import precede
 from precede.core.effects import RADIO, Send
+from precede.core.errors import Refused
 from precede.core.identity import MessageId
 from precede.core.messages import Message
 from precede.core.node import Context
@@ -24,6 +26,7 @@ from precede.protocols.registry import make
 from precede.protocols.vcube2018.forwarding import packet_of
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
 from precede.runtime.codec import LARGEST, Codec, Garbled
+from precede.runtime.flow.sending import Sending
 from precede.runtime.links.authorship import public_of
 from precede.runtime.links.keyring import new_key
 from precede.runtime.transports.tcp import TcpTransport
@@ -252,3 +255,20 @@ def test_frames_that_the_system_had_no_room_for_leave_in_order() -> None:
             assert taken == [b"a", b"no room", b"b", b"c"]
 
     asyncio.run(main())
+
+
+def test_addresses_of_neighbours_are_known_until_their_links_end() -> None:
+    transport = UdpTransport(("127.0.0.1", 0))
+    transport.known(("127.0.0.1", 9), True)
+    transport.known("not an address of this transport", True)
+    assert list(transport._near) == [("127.0.0.1", 9)]
+    transport.known(("127.0.0.1", 9), False)
+    assert list(transport._near) == []
+
+
+def test_a_payload_leaves_room_for_the_rest_of_the_smallest_packet() -> None:
+    links: Any = [SimpleNamespace(largest_packet=1_000), SimpleNamespace(largest_packet=500)]
+    sending = Sending(None, None, links, ())  # type: ignore[arg-type]
+    assert sending.checked(bytes(440), 10) == bytes(440)
+    with pytest.raises(Refused, match="at most 440"):
+        sending.checked(bytes(441), 10)

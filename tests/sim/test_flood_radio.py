@@ -144,6 +144,8 @@ def test_with_carrier_sense_a_neighbour_waits_for_the_channel() -> None:
     air.send(0, 0, "a")
     air.send(1, 5, "b")
     assert [(node, text) for _, node, text in air.run()] == [(1, "a"), (0, "b")]
+    backoff = Distribution("uniform(0, 0.002)").draws(Generators(1), "backoff", 1).next()
+    assert [at for at, _, _ in air.received] == [10_000, 10_000 + 1 + backoff + 10_000]
 
 
 def test_loss_is_drawn_per_link_and_does_not_depend_on_the_packet() -> None:
