@@ -17,7 +17,7 @@ import msgspec
 from tests.mutants.coverage_map import SECONDS_OF_TESTS
 from tests.mutants.making import Mutant, find_mutants
 from tests.mutants.running import Copy, Outcome
-from tests.mutants.table import write_table
+from tests.mutants.table import JUDGED, read_judged, write_table
 from tests.mutants.warm import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--changed", metavar="REVISION", help="a sample from files that changed since then")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no mutant after so many seconds")
-    parser.add_argument("--again", action="store_true", help="judge those again that survived")
+    parser.add_argument("--again", action="store_true", help="try those again that survived")
     parser.add_argument("--tests", action="append", metavar="FOLDER", help="only these tests; may be repeated")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--work", type=Path, default=ROOT / "out/mutants", help="where copies and the map are")
@@ -132,13 +132,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         work = Path(scratch) if options.changed else options.work.resolve()
         results = work / "results.jsonl" if options.changed else options.results
         work.mkdir(parents=True, exist_ok=True)
-        decided = read(results)
+        decided, judged = read(results), read_judged(JUDGED)
         areas = options.area or AREAS
         undecided = [
             one
             for one in mutants
             if one.file.split("/")[2] in areas
             and (one.name not in decided or (options.again and decided[one.name].alive))
+            and one.name not in judged
         ]
         if undecided and not options.page:
             folders = options.tests or (mirrored(files) if files else FOLDERS)
@@ -152,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{killed} of {len(outcomes)} mutants of changed files killed")
         return int(len(outcomes) >= 10 and killed < ENOUGH * len(outcomes))
     page = ROOT / "docs/reference/mutants.md"
-    print(write_table(outcomes, mutants, ROOT / "tests/mutants/judged.toml", page))
+    print(write_table(outcomes, mutants, page))
     return 0
 
 

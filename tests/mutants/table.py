@@ -11,6 +11,7 @@ from tests.mutants.holes import read as read_holes
 from tests.mutants.making import Mutant
 from tests.mutants.running import Outcome
 
+JUDGED = Path(__file__).with_name("judged.toml")
 HEAD = """# Faults put in on purpose
 
 A test suite is judged by the faults it notices.
@@ -33,9 +34,15 @@ input can show a difference) or *inert* (a difference in speed, memory or wordin
 """
 
 
-def write_table(outcomes: Sequence[Outcome], drawn: Sequence[Mutant], judged: Path, page: Path) -> str:
+def read_judged(path: Path) -> dict[str, str]:
+    """Return what was decided about survivors, by the name of the mutant."""
+    reasons: dict[str, str] = tomllib.loads(path.read_text())["survivors"]
+    return reasons
+
+
+def write_table(outcomes: Sequence[Outcome], drawn: Sequence[Mutant], page: Path) -> str:
     """Write the page. Returns its first line of figures."""
-    reasons: dict[str, str] = tomllib.loads(judged.read_text())["survivors"]
+    reasons = read_judged(JUDGED)
     files: dict[str, list[Outcome]] = {mutant.file: [] for mutant in sorted(drawn, key=lambda one: one.file)}
     numbers = Counter(mutant.file for mutant in drawn)
     for one in sorted(outcomes, key=lambda one: (one.file, one.line, one.name)):

@@ -371,3 +371,16 @@ def test_a_run_includes_all_phases_of_its_last_instant() -> None:
             world.schedule_phase(phase, at, happened.append, at)
     world.run(10)
     assert happened == [10, 10]
+
+
+def test_an_event_between_the_present_one_and_the_next_comes_first_however_near_they_are() -> None:
+    queue = EventQueue()
+    for at in (5_200, 5_900, 7_000):
+        queue.push(at, lambda: None, (at,))
+    assert queue.open(1 << 60)
+    queue.place += 1
+    queue.push(5_500, lambda: None, (5_500,))
+    seen = []
+    while queue.open(1 << 60):
+        seen += [event.arguments[0] for event in drained(queue)]
+    assert seen == [5_500, 5_900, 7_000]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from precede.core.context import Context
-from precede.core.effects import RADIO, Deliver, Effects, Persist, Send
+from precede.core.effects import RADIO, Deliver, Effects, Persist, Send, SetTimer
 from precede.core.errors import BadInput
 from precede.core.identity import MessageId
 from precede.core.instants import MINUTE, SECOND
@@ -167,3 +167,23 @@ def test_a_digest_that_says_nothing_of_a_stream_begins_none() -> None:
     assert made.sizes() == before
     made.receive(FloodDigestPacket(((5, 0, 1),)), 1, 20, RADIO)
     assert made.sizes() != before
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_flood_that_a_neighbour_reports_as_gone_is_skipped_when_nobody_can_have_it(
+    told: bool,
+) -> None:
+    options = {"dissemination": "flooding", "retention": "1min", "beacon": "0s"}
+    made = registry.make("unordered", "node", Context(0, (0, 1), options, Random(1)))
+    effects = [*made.start(0, {}), *made.receive(flood(2), 1, 1, RADIO)]
+    if told:
+        effects += made.receive(FloodGonePacket(1, 0, 1), 1, 2, RADIO)
+    arrived: list[int] = []
+    now = 0
+    while now < 5 * MINUTE:
+        arrived += delivered(effects)
+        now = max(effect.at for effect in effects if isinstance(effect, SetTimer) and effect.key == ASK)
+        effects = made.timer(ASK, now)
+        if not effects:
+            break
+    assert arrived == ([2] if told else [])
