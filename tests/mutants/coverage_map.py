@@ -57,7 +57,7 @@ class Map:
                 self.rows[row.test] = row
 
     @cache  # noqa: B019 (there is one map)
-    def _text(self, file: str) -> str:
+    def text(self, file: str) -> str:
         path = self._root / file
         return path.read_text() if path.exists() else ""
 
@@ -84,12 +84,11 @@ class Map:
         if not rows:
             rows = [row for row in self.rows.values() if row.passed and not names.isdisjoint(row.hits)]
         package = mutant.file.split("/")[2:-1]
-        module = mutant.file.removeprefix("src/").removesuffix(".py").replace("/", ".")
 
         def cost(row: Covered) -> float:
             folders = row.test.partition("::")[0].split("/")[1:-1]
             nearby = all(one == other for one, other in zip(package, folders, strict=False))
-            names = module in self._text(row.test.partition("::")[0])
+            names = mutant.module in self.text(row.test.partition("::")[0])
             return (row.cpu + row.wall / 10) * (NEARBY if nearby else 1) * (NEARBY if names else 1)
 
         cases: dict[str, int] = {}

@@ -37,6 +37,10 @@ class Mutant(Struct, frozen=True):
     old: str
     new: str
 
+    @property
+    def module(self) -> str:
+        return self.file.removeprefix("src/").removesuffix(".py").replace("/", ".")
+
     def apply(self, text: str) -> str:
         """Return the file's text with the fault in place."""
         assert text.startswith(self.old, self.begin)

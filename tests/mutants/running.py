@@ -218,6 +218,5 @@ def tests_naming(mutant: Mutant, root: Path) -> list[str]:
     for folder, tests in ELSEWHERE.items():
         if mutant.file.startswith(folder):
             return tests
-    module = mutant.file.removeprefix("src/").removesuffix(".py").replace("/", ".")
     files = sorted((root / "tests").rglob("test_*.py"))
-    return [path.relative_to(root).as_posix() for path in files if module in path.read_text()][:3]
+    return [path.relative_to(root).as_posix() for path in files if mutant.module in path.read_text()][:3]

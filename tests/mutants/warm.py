@@ -97,7 +97,9 @@ class Warm:
         files: dict[str, list[pytest.Item]] = {}
         for item in self.items.values():
             files.setdefault(item.nodeid.partition("::")[0], []).append(item)
+        modules = {mutant.module for mutant in self.plan.mutants}
         missing = [file for file in files if known.lacks(file)]
+        missing.sort(key=lambda file: not any(module in known.text(file) for module in modules))
         for file in missing[self.plan.share :: self.plan.shares]:
             if time.time() > self.plan.until:
                 return
