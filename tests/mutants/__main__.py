@@ -134,12 +134,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         work.mkdir(parents=True, exist_ok=True)
         decided, judged = read(results), read_judged(JUDGED)
         areas = options.area or AREAS
+        again = (
+            {name for name, one in decided.items() if one.alive and name not in judged} if options.again else ()
+        )
         undecided = [
             one
             for one in mutants
-            if one.file.split("/")[2] in areas
-            and (one.name not in decided or (options.again and decided[one.name].alive))
-            and one.name not in judged
+            if one.file.split("/")[2] in areas and (one.name not in decided or one.name in again)
         ]
         if undecided and not options.page:
             folders = options.tests or (mirrored(files) if files else FOLDERS)

@@ -22,6 +22,9 @@ NEARBY: Final = 0.2
 So does a test whose file imports the mutant's module.
 """
 
+QUICK: Final = 0.02
+"""The CPU seconds that a quick test takes at most."""
+
 
 class Covered(Struct):
     """One test without any fault: its id, CPU and wall-clock seconds, and the mutants whose places it ran."""
@@ -74,22 +77,30 @@ class Map:
         rows = [self.rows[test] for test in tests if test in self.rows]
         return sum(row.cpu for row in rows), sum(row.wall for row in rows)
 
-    def tests_of(self, mutant: Mutant, names: Set[str], seconds: float) -> list[str]:
+    def tests_of(self, mutant: Mutant, names: Set[str], seconds: float, outside: bool = False) -> list[str]:
         """Return the tests that run the mutant's statement, up to a CPU time in all, likely killers first.
 
         `names` are the mutants of its file: if the map does not know the mutant, theirs are chosen from. The
-        quickest case of each test comes before the second case of any.
+        quickest case of each test comes before the second case of any. A fault `outside` of functions may be
+        noticed by a test that calls nothing of its file: then quick tests of the package are chosen too.
         """
-        rows = [row for row in self.rows.values() if row.passed and mutant.name in row.hits]
-        if not rows:
-            rows = [row for row in self.rows.values() if row.passed and not names.isdisjoint(row.hits)]
         package = mutant.file.split("/")[2:-1]
 
-        def cost(row: Covered) -> float:
+        def is_near(row: Covered) -> bool:
             folders = row.test.partition("::")[0].split("/")[1:-1]
-            nearby = all(one == other for one, other in zip(package, folders, strict=False))
+            return all(one == other for one, other in zip(package, folders, strict=False))
+
+        rows = [
+            row
+            for row in self.rows.values()
+            if row.passed and (mutant.name in row.hits or (outside and row.cpu < QUICK and is_near(row)))
+        ]
+        if not rows:
+            rows = [row for row in self.rows.values() if row.passed and not names.isdisjoint(row.hits)]
+
+        def cost(row: Covered) -> float:
             names = mutant.module in self.text(row.test.partition("::")[0])
-            return (row.cpu + row.wall / 10) * (NEARBY if nearby else 1) * (NEARBY if names else 1)
+            return (row.cpu + row.wall / 10) * (NEARBY if is_near(row) else 1) * (NEARBY if names else 1)
 
         cases: dict[str, int] = {}
         ranked = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import compileall
 import multiprocessing
 import os
+import re
 import resource
 import shutil
 import signal
@@ -58,6 +59,9 @@ ELSEWHERE: Final = {
 
 NO_TESTS: Final = 5
 """The exit code of pytest when all tests that were named are long ones."""
+
+_PLAIN: Final = re.compile(r"[\w/.:,\[\]-]+")
+"""Ids of tests that can be given to pytest; it does not find again some with other characters."""
 
 _LIBRARIES: Final = ["pytest", "hypothesis", "msgspec", "numpy", "pyarrow.compute", "pyarrow.parquet", "numba"]
 _FORKS: Final = multiprocessing.get_context("forkserver")
@@ -137,13 +141,14 @@ class Copy:
 
     def tested(self, tests: Sequence[str]) -> tuple[str, str]:
         """Run tests in a fresh process. Returns a fate and the test that failed."""
-        code, printed = self._test(tests)
+        code, printed = self._test([test for test in tests if _PLAIN.fullmatch(test)])
         if code is None:
             return "time", ""
         if code in (0, NO_TESTS):
             return "survived", ""
-        failed = [line.split()[1] for line in printed.splitlines() if line.startswith("FAILED")]
-        return "tests", failed[0] if failed else tests[0]
+        lines = [line.split()[1] for line in printed.splitlines() if line.startswith(("FAILED", "ERROR "))]
+        assert lines or code < 0, (code, printed[-2000:])
+        return "tests", lines[0] if lines else "the process crashed"
 
     @contextmanager
     def _changed(self, file: str, change: Callable[[str], str]) -> Iterator[None]:

@@ -25,7 +25,7 @@ def functions_by_file(prefix: str) -> dict[str, list[FunctionType]]:
 
 def swap(functions: Sequence[FunctionType], mutant: Mutant, text: str, path: str) -> bool:
     """Give loaded functions of a file their code with the fault. False if the fault is outside of them."""
-    function = _outermost(text, mutant)
+    function = outermost(text, mutant)
     if function is None:
         return False
     codes = {
@@ -55,7 +55,7 @@ def _codes(codes: Iterable[object]) -> Iterator[CodeType]:
             yield from _codes(code.co_consts)
 
 
-def _outermost(text: str, mutant: Mutant) -> Key | None:
+def outermost(text: str, mutant: Mutant) -> Key | None:
     """Return the function of a module or class that a mutant is in."""
     place = place_of(text, mutant.begin)
     body: Sequence[ast.stmt] = ast.parse(text).body

@@ -28,7 +28,7 @@ from tests.mutants.coverage_map import SECONDS_OF_TESTS, Covered, Map
 from tests.mutants.making import Mutant
 from tests.mutants.probes import install
 from tests.mutants.running import ELSEWHERE, Copy, Outcome, append, swarm_of, tests_naming
-from tests.mutants.swapping import functions_by_file, swap
+from tests.mutants.swapping import functions_by_file, outermost, swap
 
 WAITING: Final = ("tests/runtime/", "tests/pipeline/", "tests/hostile/", "tests/cli/")
 """Tests that wait for sockets or other processes, and are run again without the fault when they fail."""
@@ -75,6 +75,8 @@ class Warm:
         self.reports: list[pytest.TestReport] = []
         self.items: dict[str, pytest.Item] = {}
         self.functions: dict[str, list[Any]] = {}
+        self.loaded: set[str] = set()
+        """The mutants whose places ran while modules were loaded."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.reports.append(report)
@@ -83,6 +85,7 @@ class Warm:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.items = {item.nodeid: item for item in session.items}
         self.functions = functions_by_file(f"{self.root}/src/")
+        self.loaded = set(self.hits)
         gc.collect()
         gc.freeze()
         if self.plan.stage == "map":
@@ -142,7 +145,9 @@ class Warm:
     def _judge(self, mutant: Mutant, known: Map) -> tuple[str, str]:
         """Run the tests of a mutant, then worlds of the swarm. Returns its fate and its killer."""
         names = {one.name for one in self.plan.mutants if one.file == mutant.file}
-        tests = [test for test in known.tests_of(mutant, names, self.plan.test_seconds) if test in self.items]
+        outside = self._is_outside(mutant)
+        chosen = known.tests_of(mutant, names, self.plan.test_seconds, outside)
+        tests = [test for test in chosen if test in self.items]
         named = tests_naming(mutant, self.root) if not tests or mutant.file.startswith(tuple(ELSEWHERE)) else []
         with self.copy.bent(mutant):
             while True:
@@ -159,6 +164,11 @@ class Warm:
                 fate, by = self._swarmed(mutant)
         return ("uncovered", "") if fate == "survived" and not tests and not named else (fate, by)
 
+    def _is_outside(self, mutant: Mutant) -> bool:
+        """Is a mutant outside of functions, or in one that ran when its module was loaded?"""
+        text = self.copy.plain.get(mutant.file) or (self.root / mutant.file).read_text()
+        return mutant.name in self.loaded or outermost(text, mutant) is None
+
     def _tested(self, mutant: Mutant, tests: Sequence[str], known: Map) -> tuple[str, str]:
         """Run tests in a fork with the fault; in a fresh process if the fault is outside of functions."""
         cpu, wall = known.limits(tests)
@@ -166,7 +176,7 @@ class Warm:
         swapped.unlink(missing_ok=True)
 
         def run(write: Write) -> None:
-            if not self._swap(mutant):
+            if self._is_outside(mutant) or not self._swap(mutant):
                 return
             swapped.touch()
             items = [self.items[test] for test in tests]

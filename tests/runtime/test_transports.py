@@ -31,7 +31,7 @@ from precede.runtime.links.authorship import public_of
 from precede.runtime.links.keyring import new_key
 from precede.runtime.transports.tcp import TcpTransport
 from precede.runtime.transports.transport import Where
-from precede.runtime.transports.udp import UdpTransport
+from precede.runtime.transports.udp import UdpTransport, _emptied
 from precede.runtime.transports.udp_endpoint import UdpEndpoint
 from tests.patience import patient
 
@@ -272,3 +272,14 @@ def test_a_payload_leaves_room_for_the_rest_of_the_smallest_packet() -> None:
     assert sending.checked(bytes(440), 10) == bytes(440)
     with pytest.raises(Refused, match="at most 440"):
         sending.checked(bytes(441), 10)
+
+
+def test_a_socket_that_is_taken_over_is_emptied() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+        own.bind(("127.0.0.1", 0))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            for _ in range(3):
+                other.sendto(b"old", own.getsockname())
+        assert _emptied(own) is own
+        with pytest.raises(BlockingIOError):
+            own.recv(10)

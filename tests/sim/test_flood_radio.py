@@ -158,6 +158,7 @@ def test_loss_is_drawn_per_link_and_does_not_depend_on_the_packet() -> None:
     assert received[0] == received[1]
     assert 0.65 < len(received[0]) / 800 < 0.75
     assert {node for _, node in received[0]} == {1, 2}
+    assert air.radio.counters()["network_lost"] == 800 - len(received[0])
 
 
 def test_only_its_destination_receives_a_packet_to_one_node() -> None:

@@ -277,6 +277,28 @@ def test_a_partition_drops_packets_and_reports_links() -> None:
     assert events == [(100_000, 0, "link_down"), (200_000, 0, "link_up")]
 
 
+def test_only_the_links_that_a_partition_cuts_are_reported() -> None:
+    cut = Partition(100_000, 200_000, ((0,),))
+    world, pages, _ = stage(silent, nodes=3, partitions=[cut], link_events=True)
+    world.run()
+    downs = [(page[1], page[3]) for page in pages if page[2] == "link_down"]
+    assert downs == [(0, 1), (0, 2), (1, 0), (2, 0)]
+
+
+def test_a_healed_network_has_no_partition_any_more() -> None:
+    cut = Partition(100_000, 900_000, ((0,),))
+    world, pages, _ = stage(silent, partitions=[cut], link_events=True)
+    world.schedule(150_000, world.network.send, 0, Send(Note("cut"), 1))
+    world.schedule(200_000, world.network.heal)
+    world.schedule(250_000, world.network.send, 0, Send(Note("heard"), 1))
+    world.run()
+    assert [page[3] for page in pages if page[2] == "receive"] == ["heard"]
+    assert [page[:3] for page in pages if page[1] == 0 and page[2].startswith("link") and page[0]] == [
+        (100_000, 0, "link_down"),
+        (200_000, 0, "link_up"),
+    ]
+
+
 def test_a_one_way_partition_drops_only_the_packets_of_its_groups() -> None:
     cut = Partition(0, 200_000, ((0,),), one_way=True)
     world, pages, _ = stage(silent, partitions=[cut])

@@ -162,11 +162,11 @@ def test_ranges_of_node_ids_have_a_largest_length() -> None:
 def test_a_digest_that_says_nothing_of_a_stream_begins_none() -> None:
     made = node("fifo")
     made.start(0, {})
-    before = dict(made.sizes())
+    streams = made.dissemination.floods.streams  # type: ignore[attr-defined]
     made.receive(FloodDigestPacket(((5, 0, 0),)), 1, 10, RADIO)
-    assert made.sizes() == before
+    assert (5, 0) not in streams
     made.receive(FloodDigestPacket(((5, 0, 1),)), 1, 20, RADIO)
-    assert made.sizes() != before
+    assert (5, 0) in streams
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -187,3 +187,18 @@ def test_a_flood_that_a_neighbour_reports_as_gone_is_skipped_when_nobody_can_hav
         if not effects:
             break
     assert arrived == ([2] if told else [])
+
+
+def test_a_node_that_runs_in_silence_drops_its_floods_when_it_has_kept_them_long_enough() -> None:
+    options = {"dissemination": "flooding", "relay_wait": "0s", "beacon": "1s", "beacon_longest": "1min"}
+    made = registry.make("unordered", "node", Context(0, (0, 1), options, Random(1)))
+    effects = [*made.start(0, {}), *made.receive(flood(1), 1, 0, RADIO)]
+    timers: dict[Any, int] = {}
+    while True:
+        timers |= {effect.key: effect.at for effect in effects if isinstance(effect, SetTimer)}
+        key = min(timers, key=timers.__getitem__)
+        if timers[key] > 20 * MINUTE:
+            break
+        effects = made.timer(key, timers.pop(key))
+    made.receive(flood(2), 1, 20 * MINUTE, RADIO)
+    assert made.sizes()["kept"] == 1
