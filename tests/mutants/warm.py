@@ -30,9 +30,6 @@ from tests.mutants.probes import install
 from tests.mutants.running import ELSEWHERE, Copy, Outcome, append, swarm_of, tests_naming
 from tests.mutants.swapping import functions_by_file, outermost, swap
 
-WAITING: Final = ("tests/runtime/", "tests/pipeline/", "tests/hostile/", "tests/cli/")
-"""Tests that wait for sockets or other processes, and are run again without the fault when they fail."""
-
 FILE_SECONDS: Final = 25
 """The CPU time that the tests of one file get in the map."""
 
@@ -156,7 +153,7 @@ class Warm:
                     fate, by = self.copy.tested(named)
                     if fate == "time":  # whole files, whose time without the fault is not known
                         fate, by = "survived", f"no end of {' '.join(named)}"
-                if fate != "tests" or not by.startswith(WAITING) or not self._fails_anyway(by):
+                if fate != "tests" or by not in self.items or not self._fails_anyway(by):
                     break
                 tests = [test for test in tests if test != by]
                 named = []
@@ -193,7 +190,7 @@ class Warm:
         return ("tests", rows[0].by) if rows else ("survived", "")
 
     def _fails_anyway(self, test: str) -> bool:
-        """Does a test fail without the fault too, now? Then it has noticed nothing."""
+        """Does a test fail without the fault too? Then it has noticed nothing."""
 
         def run(write: Write) -> None:
             if self._fails(self.items[test], None):

@@ -7,6 +7,7 @@ from typing import Any
 
 from precede.core.effects import RADIO, Effect, Effects, Persist, Send, SetTimer
 from precede.core.identity import MessageId
+from precede.core.instants import MINUTE
 from precede.core.messages import Message
 from precede.core.node import Context, round_trip
 from precede.protocols import registry
@@ -22,6 +23,7 @@ from precede.protocols.drift2006.packets import (
     ViewPacket,
     ViewRecord,
 )
+from precede.protocols.floods.reliable_floods import ASK
 from precede.protocols.floods.stream import StreamId
 
 THREE: tuple[StreamId, ...] = ((0, 0), (1, 0), (2, 0))
@@ -258,6 +260,8 @@ def test_sources_of_a_checkpoint_survive_a_crash() -> None:
     effects: list[Effect] = []
     made.floods.heard_of(made.floods.stream((2, 0)), 5, 0, effects)
     long_after = 2 * DriftOptions().retention
+    for now in range(0, long_after, MINUTE):
+        made.timer(ASK, now)  # retention counts the time that the node runs
     joined = (*THREE, (8, 1))
     skipping = made.receive(checkpoint(joined, ((2, 0, 5),)), 1, long_after, RADIO)
     assert made.state.seen.columns == joined
