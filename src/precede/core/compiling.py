@@ -8,6 +8,16 @@ def read_i64_le(data: bytes, place: int) -> int:
     return int.from_bytes(data[place : place + 8], "little", signed=True)
 
 
+def read_i32_be(data: bytes, place: int) -> int:
+    """Read the signed 32-bit number at byte `place`, the highest byte first, as `librt.strings` does."""
+    return int.from_bytes(data[place : place + 4], "big", signed=True)
+
+
+def read_i64_be(data: bytes, place: int) -> int:
+    """Read the signed 64-bit number at byte `place`, the highest byte first, as `librt.strings` does."""
+    return int.from_bytes(data[place : place + 8], "big", signed=True)
+
+
 def is_compiled(module: ModuleType) -> bool:
     """True if the module was loaded as machine code, not as Python source."""
     return not str(module.__file__).endswith(".py")

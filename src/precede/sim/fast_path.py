@@ -18,6 +18,7 @@ from mypy_extensions import mypyc_attr
 from precede.core.effects import Arrive, Deliver, Discard, Effects, Send
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
+from precede.core.messages import Packet
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.schema import SENT
 from precede.sim.hosted_node import HostedNode
@@ -109,10 +110,7 @@ class FastPath(NodeEffects):
             self.network.send(hosted.id, send)
             return
         packet, over = send.packet, send.over
-        if type(packet) is not self._packet_type:
-            self._packet_type = type(packet)
-            self._packet_code = self.packet_codes[packet.kind]
-        self.rows.packet(SENT, self._packet_code, hosted.process, now, now, packet, to, over)
+        self.rows.packet(SENT, self.code_of(packet), hosted.process, now, now, packet, to, over)
         when = now + flight.takes(now) << PHASE_BITS | LAST_PHASE
         landing = Landing(when, to, packet, hosted.id, over)
         bucket = when >> SHIFT
@@ -121,3 +119,10 @@ class FastPath(NodeEffects):
             waiting.append(landing)
         else:
             self.queue.insert(landing)
+
+    def code_of(self, packet: Packet) -> int:
+        """Return the code of a packet's kind in the event log."""
+        if type(packet) is not self._packet_type:
+            self._packet_type = type(packet)
+            self._packet_code = self.packet_codes[packet.kind]
+        return self._packet_code

@@ -50,7 +50,7 @@ class NodeInputs(FastPath):
 
     def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
         hosted = self.nodes[node]
-        code = self.packet_codes[packet.kind]
+        code = self.code_of(packet)
         self.rows.packet(SENT, code, hosted.process, self.now, hosted.clock_at(self.now), packet, to, over)
 
     def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
@@ -65,7 +65,7 @@ class NodeInputs(FastPath):
                 return
             clock = hosted.clock_at(clock)
         if self._log_packets:
-            code = self.packet_codes[packet.kind]
+            code = self.code_of(packet)
             self.rows.packet(PACKET_RECEIVED, code, hosted.process, self.now, clock, packet, sender, over)
         effects = hosted.node.receive(packet, sender, clock, over)
         if self.gauged:

@@ -35,7 +35,8 @@ MakeNode: TypeAlias = Callable[[NodeId, int, Random], Node]
 
 OnBroadcast: TypeAlias = Callable[[NodeId, bytes, tuple[NodeId, ...] | None, Duration | None], None]
 
-FOREVER: Final[Instant] = 1 << 62
+FOREVER: Final[Instant] = 1 << 58
+"""Later than any instant. With its phase it fits a machine word, which every event is compared with."""
 _BATCH: Final = 2048
 """The number of events after which the world checks whether the recorder's block is full."""
 

@@ -7,5 +7,5 @@ only a source's own messages show its clock. `papers/drift2006/reading.md` says 
 In reading order: `entry`, `options`, `node`, `packets`; clocks and order: `clock_table`, `seen`, `order`,
 `state`; sending and delivering: `packet_builder`, `dummies`, `multicast`, `delivery`; the set of sources
 (section 7): `votes`, `join`, `views`, `founding`, `groups`; restarts: `saved`, `restart`, `transfer`; `bounded`
-timestamps.
+timestamps; what only speed asks for: `fast`.
 """

@@ -20,6 +20,13 @@ from functools import lru_cache
 from struct import pack, unpack
 from typing import Any, Final, TypeAlias, final
 
+from mypy_extensions import i64
+
+try:
+    from librt.strings import read_i32_be, read_i64_be
+except ImportError:
+    from precede.core.compiling import read_i32_be, read_i64_be
+
 Clock: TypeAlias = tuple[int, int]
 """<sequence number, timestamp> of one source, as the paper writes an entry of Seen without its source."""
 
@@ -42,14 +49,20 @@ class Form:
         number, timestamp = clock
         return number >> self.number_bits == 0 and timestamp >> (self.bits - 1 - self.number_bits) == 0
 
-    def place_of(self, column: int) -> slice:
-        return slice(self.size * column, self.size * (column + 1))
+    def column(self, table: bytes, place: i64) -> i64:
+        """Return the column of a received table that begins at byte `place`; a forged guard bit is ignored."""
+        if self.size == 4:
+            return i64(read_i32_be(table, place)) & 0x7FFFFFFF
+        return read_i64_be(table, place) & 0x7FFFFFFFFFFFFFFF
 
-    def lowest_with(self, timestamp: int) -> bytes:
-        """Return the lowest bytes that a column with this timestamp can have; 0xff bytes if it does not fit."""
-        if not self.fits((0, timestamp)):
-            return b"\xff" * self.size
-        return (timestamp << self.number_bits).to_bytes(self.size, "big")
+    def clock_in(self, table: bytes, column: int) -> Clock:
+        """Return the entry of a column in a received table."""
+        entry: int = self.column(table, self.size * column)
+        return entry & ((1 << self.number_bits) - 1), entry >> self.number_bits
+
+    def lowest_with(self, timestamp: int) -> i64:
+        """Return the lowest value that a column with this timestamp can have; HIGHEST if it does not fit."""
+        return timestamp << self.number_bits if self.fits((0, timestamp)) else HIGHEST
 
     def pack(self, clocks: Sequence[Clock]) -> bytes:
         columns = [timestamp << self.number_bits | number for number, timestamp in clocks]
@@ -61,125 +74,129 @@ class Form:
         return [(entry & numbers, (entry & below_guard) >> self.number_bits) for entry in columns]
 
 
+HIGHEST: Final = (1 << 63) - 1
+"""A column is never higher than this."""
+
 NARROW: Final = Form(32, 4, 11, "I")
 WIDE: Final = Form(64, 8, 24, "Q")
 
 
-@final
 class ClockTable:
     """A table of clocks that can be read, raised and merged.
 
-    `packed` is the integer, with every guard bit set; the first column is in its highest bits. Timestamps must
-    stay below `end`, sequence numbers below `number_end`.
+    Timestamps must stay below `end`, sequence numbers below `number_end`. `version` grows whenever an entry
+    rises. `_packed` is the integer, with every guard bit set; the first column is in its highest bits. Where
+    the package is compiled, `fast.machine_clock_table` keeps machine words instead (`new_table`).
     """
 
-    __slots__ = (
-        "_below_guard",
-        "_bits",
-        "_guards",
-        "_last",
-        "_number_bits",
-        "_numbers",
-        "_ones",
-        "end",
-        "form",
-        "number_end",
-        "packed",
-        "width",
-    )
-
-    def __init__(self, clocks: Sequence[Clock], form: Form = NARROW) -> None:
+    def __init__(self, clocks: Sequence[Clock], form: Form = NARROW, version: int = 0) -> None:
         self.width = len(clocks)
         self.form = form
         self.end = 1 << (form.bits - 1 - form.number_bits)
         self.number_end = 1 << form.number_bits
-        self._bits = form.bits
+        self.table_bytes = form.size * self.width
+        self.version = version
         self._number_bits = form.number_bits
+        self._fill(clocks)
+
+    def _fill(self, clocks: Sequence[Clock]) -> None:
+        form = self.form
+        self._bits = form.bits
         self._last = form.bits * (self.width - 1)
         self._below_guard = (1 << (form.bits - 1)) - 1
         self._ones: Packed = sum(1 << (form.bits * column) for column in range(self.width))
         self._guards: Packed = self._ones << (form.bits - 1)
         self._numbers: Packed = self._ones * ((1 << form.number_bits) - 1)
-        self.packed: Packed = self._guards | int.from_bytes(form.pack(clocks), "big")
+        self._packed: Packed = self._guards | int.from_bytes(form.pack(clocks), "big")
 
-    def entry(self, packed: Packed, column: int) -> Clock:
-        """Return the entry of a column in `packed`, an integer with the same columns as this table."""
+    def _entry(self, packed: Packed, column: int) -> int:
         entry: int = (packed >> (self._last - self._bits * column)) & self._below_guard
-        return entry & ((1 << self._number_bits) - 1), entry >> self._number_bits
+        return entry
 
     def get(self, column: int) -> Clock:
-        return self.entry(self.packed, column)
+        entry = self._entry(self._packed, column)
+        return entry & ((1 << self._number_bits) - 1), entry >> self._number_bits
 
     def timestamp(self, column: int) -> int:
-        entry: int = (self.packed >> (self._last - self._bits * column)) & self._below_guard
-        return entry >> self._number_bits
+        return self._entry(self._packed, column) >> self._number_bits
 
     def raise_to(self, column: int, number: int, timestamp: int) -> bool:
         """Put an entry that fits into a column if it is fresher than the one there; False if it is not."""
-        shift = self._last - self._bits * column
-        entry: int = (self.packed >> shift) & self._below_guard
-        rise: Packed = (timestamp << self._number_bits | number) - entry
+        rise: Packed = (timestamp << self._number_bits | number) - self._entry(self._packed, column)
         if rise <= 0:
             return False
-        self.packed += rise << shift
+        self._packed += rise << (self._last - self._bits * column)
+        self.version += 1
         return True
 
-    def raise_two(
-        self, column: int, number: int, timestamp: int, other: int, other_number: int, other_timestamp: int
-    ) -> None:
-        """Do `raise_to` for two different columns at once."""
-        packed, bits, below, width = self.packed, self._number_bits, self._below_guard, self._bits
-        shift, other_shift = self._last - width * column, self._last - width * other
-        entry: int = (packed >> shift) & below
-        other_entry: int = (packed >> other_shift) & below
-        rise: Packed = max((timestamp << bits | number) - entry, 0)
-        other_rise: Packed = max((other_timestamp << bits | other_number) - other_entry, 0)
-        self.packed = packed + (rise << shift) + (other_rise << other_shift)
+    def merge(self, tables: Sequence[bytes]) -> bool | None:
+        """Take the fresher entry of every column from received tables, the last one first.
 
-    def merge(self, tables: Sequence[bytes]) -> tuple[bool, Packed]:
-        """Take the fresher entry of every column from received tables of this size, the last one first.
-
-        Returns whether an entry rose, and the bits of sequence numbers that changed.
+        Return whether an entry rose. If a sequence number would rise, change nothing and return None.
         """
-        packed, guards = self.packed, self._guards
-        size, up = self.form.size, self._bits - 1
-        width = size * self.width
-        for table in reversed(tables):
-            if len(table) == width:
-                theirs, guarded = read_table(table, size)
-                ahead = packed - theirs
-                not_lower = ahead & guards
-                if not_lower == guards:
-                    continue  # none of theirs is higher
-                packed = guarded + (ahead & (not_lower - (not_lower >> up)))
-        if packed == self.packed:
-            return False, 0
-        changed_numbers = (packed ^ self.packed) & self._numbers
-        self.packed = packed
-        return True, changed_numbers
+        merged = self._merged(tables)
+        if merged == self._packed:
+            return False
+        if (merged ^ self._packed) & self._numbers:
+            return None
+        self._packed = merged
+        self.version += 1
+        return True
 
-    def below(self, timestamp: int) -> Packed:
+    def merge_one(self, table: bytes) -> list[tuple[int, Clock]]:
+        """Merge one table. Return the columns whose sequence number rose, each with its entry from before."""
+        before, after = self._packed, self._merged((table,))
+        if before == after:
+            return []
+        columns = self._columns_of((before ^ after) & self._numbers)
+        risen = [(column, self.get(column)) for column in columns]
+        self._packed = after
+        self.version += 1
+        return risen
+
+    def _merged(self, tables: Sequence[bytes]) -> Packed:
+        packed, guards, up = self._packed, self._guards, self._bits - 1
+        for table in reversed(tables):
+            theirs, guarded = read_table(table, self.form.size)
+            ahead = packed - theirs
+            not_lower = ahead & guards
+            if not_lower != guards:  # some of theirs are higher
+                packed = guarded + (ahead & (not_lower - (not_lower >> up)))
+        return packed
+
+    def first_below(self, timestamp: int, likely: int) -> int:
+        """Return a column whose timestamp is lower than this one: `likely`, or the first one; -1 if none is."""
+        below = self._below(timestamp)
+        if not below:
+            return -1
+        if likely < self.width and (below >> (self._last - self._bits * likely + self._bits - 1)) & 1:
+            return likely
+        return self._first_of(below)
+
+    def count_below(self, timestamp: int) -> int:
+        """Return how many columns have a timestamp that is lower than this one."""
+        count: int = self._below(timestamp).bit_count()
+        return count
+
+    def _below(self, timestamp: int) -> Packed:
         """Return the guard bits of the columns whose timestamp is lower than this one."""
         guards = self._guards
-        if timestamp << self._number_bits > self._below_guard:
+        if timestamp >= self.end:
             return guards
         level: Packed = timestamp << self._number_bits
-        return ((self.packed - level * self._ones) & guards) ^ guards
+        return ((self._packed - level * self._ones) & guards) ^ guards
 
-    def has_guard(self, bits: Packed, column: int) -> bool:
-        return bool((bits >> (self._last - self._bits * column + self._bits - 1)) & 1)
-
-    def first_of(self, bits: Packed) -> int:
+    def _first_of(self, bits: Packed) -> int:
         """Return the first column that contains one of these bits."""
         length: int = bits.bit_length()
         return self.width - 1 - (length - 1) // self._bits
 
-    def columns_of(self, bits: Packed) -> list[int]:
+    def _columns_of(self, bits: Packed) -> list[int]:
         """Return all columns that contain one of these bits, ascending."""
         columns = []
         one: Packed = 1
         while bits:
-            column = self.first_of(bits)
+            column = self._first_of(bits)
             columns.append(column)
             bits &= (one << (self._last - self._bits * column)) - 1
         return columns
@@ -188,11 +205,8 @@ class ClockTable:
         return self.form.unpack(self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        table: bytes = (self.packed ^ self._guards).to_bytes(self.form.size * self.width, "big")
+        table: bytes = (self._packed ^ self._guards).to_bytes(self.table_bytes, "big")
         return table
-
-    def read(self, table: bytes) -> Packed:
-        return read_table(table, self.form.size)[0]
 
 
 @lru_cache(maxsize=512)

@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import final
 
-from precede.core.effects import Deliver, Discard, Effect, Observe, Persist
+from precede.core.effects import Discard, Effect, Observe, Persist
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
 from precede.core.messages import Message
 from precede.core.node import Waiting
+from precede.protocols.drift2006.fast.prepared import PreparedFlood
 from precede.protocols.drift2006.packets import Carried, CheckpointPacket, Flood
 from precede.protocols.drift2006.saved import OF_GROUP
 from precede.protocols.drift2006.state import DriftState, set_sources
@@ -42,18 +43,19 @@ class Delivery:
     def _deliver(self, flood: Flood, now: Instant, effects: list[Effect]) -> None:
         """Move this node's position in the total order behind a flood. Deliver its message if that is new."""
         state = self._state
-        id = (flood.source, flood.serial)
-        state.delivered[id] = (flood.number, flood.timestamp)
-        state.position = flood.timestamp
+        prepared: PreparedFlood = flood.prepared
+        id = prepared.stream
+        state.delivered[id] = (prepared.number, prepared.timestamp)
+        state.position = prepared.timestamp
         state.progress_at = now
-        message = flood.message
-        is_new = message is not None and state.is_new(message.id)
-        if message is not None and is_new:
-            state.last_messages[message.id.source, message.id.incarnation] = message.id.number
+        number = prepared.message_number
+        is_new = prepared.message is not None and number > state.last_messages.get(prepared.author, 0)
+        if is_new:
+            state.last_messages[prepared.author] = number
         if state.durable:
             effects.append(Persist(("done", *id), (*state.delivered[id], state.last_message(id))))
-        if message is not None and is_new and state.destination:
-            effects.append(Deliver(message))
+        if is_new and state.destination and prepared.deliver is not None:
+            effects.append(prepared.deliver)
 
     def observe_tof(self, effects: list[Effect]) -> None:
         """Report the messages that TOF would deliver now."""

@@ -22,7 +22,6 @@ them keep the order, so that any neighbour can give a newcomer its position; onl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from heapq import heappush
 from typing import Any, ClassVar, Final
 
 from mypy_extensions import mypyc_attr
@@ -35,6 +34,8 @@ from precede.core.messages import Message, Packet
 from precede.core.node import Context, Saved, Waiting
 from precede.protocols.drift2006.delivery import Delivery
 from precede.protocols.drift2006.dummies import QUIET, Dummies
+from precede.protocols.drift2006.fast.prepared import LAST_OPENED, OpenedPacket
+from precede.protocols.drift2006.fast.reception import FastReception
 from precede.protocols.drift2006.groups import Groups
 from precede.protocols.drift2006.join import Joining
 from precede.protocols.drift2006.multicast import Multicast
@@ -56,14 +57,16 @@ from precede.protocols.drift2006.packets import (
     WantPacket,
 )
 from precede.protocols.drift2006.restart import Restart
-from precede.protocols.drift2006.state import NO_GROUP, USUAL_LEAP, DriftState
+from precede.protocols.drift2006.state import NO_GROUP, DriftState
 from precede.protocols.drift2006.transfer import TransferableNode
 from precede.protocols.drift2006.views import TELL, Views
 from precede.protocols.drift2006.votes import Votes
 from precede.protocols.floods.options import parse_node_ids
-from precede.protocols.floods.reliable_floods import RELAY, Floods
+from precede.protocols.floods.reliable_floods import Floods
 from precede.protocols.floods.stream import Stream, StreamId
 
+_PACKET: Final[Any] = DriftPacket
+_NOTHING: Final = NOTHING  # compiled code finds constants of its own module faster
 _FEWEST_FOR_A_COPY: Final = 3
 """With so many founders the others are a majority, and can vote the stream of a copied store out."""
 
@@ -115,10 +118,11 @@ class DriftNode(TransferableNode):
         self._first_sources: list[NodeId] | None = None
         if is_member and context.incarnation == 0 and options.founding == "given":
             self._first_sources = list(listed)
-        # Every reception reads these: direct references are faster.
-        self._relay_wait: Duration = options.relay_wait
         backbone = parse_node_ids(options.backbone)
         self._relays = backbone is None or state.me in backbone
+        waits: Duration = options.relay_wait
+        self._fast = FastReception(state, floods, dummies, self._delivery, self._relays, waits > 0)
+        # Every reception reads these: direct references are faster.
         self._seen = state.seen
         self._view = state.view
         self._latest: Flood | None = None
@@ -167,20 +171,32 @@ class DriftNode(TransferableNode):
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
         """Process a packet. Most are duplicates of floods, which bring virtual-flooding data only."""
-        if type(packet) is not DriftPacket:
-            return self._receive_other(packet, sender, now)
-        flood, extra, seen = packet.flood, packet.extra, self._seen
-        if extra.layout == seen.plain_layout:
+        opened = LAST_OPENED.opened
+        if opened is None or opened.packet is not packet:
+            if type(packet) is not _PACKET:
+                return self._receive_other(packet, sender, now)
+            opened = LAST_OPENED.opened = OpenedPacket(packet)
+        flood: Flood = opened.flood
+        seen = self._seen
+        if opened.layout == seen.plain_layout:
             if flood is self._latest:
                 self.state.last_heard_at = now
-                table: Any = extra.table
-                seen.unmerged.append(table)
-                if table[seen.place] < seen.need and not self._queued and not self._answers:
-                    return NOTHING
+                if not seen.keep(opened.table) and not self._queued and not self._answers:
+                    return _NOTHING
                 seen.ripe = True
                 return self._receive_duplicate(flood, now)
-            if self._is_usual(flood):
-                return self._receive_usual(flood, extra.table, now)
+            usual = self._fast.usual_stream(flood.prepared)
+            if usual is not None:
+                self._latest = flood
+                effects = self._fast.receive(flood, flood.prepared, usual, opened.table, now)
+                if seen.ahead or self.state.shadow is not None or len(self._queued) > 1:
+                    self._progress(now, effects)
+                return effects
+        return self._receive_flood(packet, sender, now)
+
+    def _receive_flood(self, packet: Any, sender: NodeId, now: Instant) -> Effects:
+        """Process a flood without the fast path."""
+        flood, extra = packet.flood, packet.extra
         group = self.state.group
         if extra.group != group or extra.group < 0:
             return self._receive_other(packet, sender, now)
@@ -225,61 +241,6 @@ class DriftNode(TransferableNode):
         return effects
 
     # -- receive -----------------------------------------------------------------------------------------
-
-    def _is_usual(self, flood: Flood) -> bool:
-        """Can the fast path take this flood: its source's next message, with nothing missing or ended?"""
-        stream = self._streams.get((flood.source, flood.serial))
-        return (
-            stream is not None
-            and flood.number == stream.received + 1
-            and flood.timestamp - self.state.clock <= USUAL_LEAP
-            and flood.message is not None
-            and flood.admits is None
-            and not flood.closes
-            and flood.source != self.state.me
-            and not self.state.durable
-            and not self._gaps
-            and not self._answers
-            and not self._seen.ahead
-            and not self._view.ends
-            and stream.id in self._seen.index
-        )
-
-    def _receive_usual(self, flood: Flood, table: bytes, now: Instant) -> Effects:
-        """Process a usual flood: the same as `_receive_first` and `_progress`, in one function for speed.
-
-        Large runs spend most of their time here (`python -m benchmarks.drift`).
-        """
-        state, seen = self.state, self._seen
-        state.last_heard_at = now
-        self._latest = flood
-        message, timestamp = flood.message, flood.timestamp
-        assert message is not None
-        effects: list[Effect] = [Arrive((message,))] if state.destination else []
-        stream = self._streams[flood.source, flood.serial]
-        self.floods.first_copy(stream, flood.number, flood, now, effects)
-        column = seen.index[stream.id]
-        state.clock = clock = (state.clock if state.clock > timestamp else timestamp) + 1
-        if state.own_stream is None:
-            seen.advance(column, flood.number, timestamp)
-        else:
-            seen.advance_two(column, flood.number, timestamp, state.own_column, state.floods_sent, clock)
-        heappush(state.pending.heap, (timestamp, flood.source, flood.serial, flood.number, flood, now))
-        if state.shadow is not None:
-            state.shadow.push(flood)
-            if state.own_stream is not None:
-                state.shadow.clock(state.own_stream, clock)
-        if not self._dummies.waiting:
-            self._dummies.watch(now, effects)
-        seen.unmerged.append(table)
-        if self._relays and self._relay_wait:
-            self.floods.relay(stream.id, flood.number, flood, now, effects)
-        elif self._relays:
-            self.floods.transmit(("net", RELAY, *stream.id, flood.number), flood, effects)
-        self._delivery.deliver_safe(now, effects)
-        if seen.ahead or state.shadow is not None or len(self._queued) > 1:
-            self._progress(now, effects)
-        return effects
 
     def _receive_duplicate(self, flood: Flood, now: Instant, view: int | None = None) -> Effects:
         """Handle a duplicate: drop this node's own planned answer with that flood. Deliver safe floods."""

@@ -9,7 +9,6 @@ from precede.core.effects import RADIO, Effect, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
-from precede.protocols.drift2006.clock_table import Packed
 from precede.protocols.drift2006.packets import (
     CHOSEN_BYTES,
     ENTRY_BYTES,
@@ -44,7 +43,7 @@ class PacketBuilder:
 
     def __init__(self, state: DriftState) -> None:
         self._state = state
-        self._packed: Packed = 0
+        self._version = -1  # of the table of clocks in the last piggyback
         self.dropped: list[Effect] = []
 
     @property
@@ -56,14 +55,14 @@ class PacketBuilder:
         state = self._state
         seen = state.seen
         seen.settle()
-        return seen.limit is None and (state.piggyback is None or self._packed != seen.table.packed)
+        return seen.limit is None and (state.piggyback is None or self._version != seen.table.version)
 
     def piggyback(self) -> Piggyback:
         state = self._state
         seen, view = state.seen, state.view
         if seen.unmerged:
             seen.settle()
-        if state.piggyback is not None and self._packed == seen.table.packed:
+        if state.piggyback is not None and self._version == seen.table.version:
             return state.piggyback
         table = seen.whole_table() if state.virtual and seen.limit is None else b""
         chosen = seen.chosen() if state.virtual and seen.limit is not None else ()
@@ -80,7 +79,7 @@ class PacketBuilder:
             columns + len(chosen),
         )
         if seen.limit is None:
-            state.piggyback, self._packed = piggyback, seen.table.packed
+            state.piggyback, self._version = piggyback, seen.table.version
         return piggyback
 
     # -- packets for neighbours --------------------------------------------------------------------------

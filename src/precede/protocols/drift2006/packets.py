@@ -6,6 +6,7 @@ chosen and must name their source).
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 from msgspec import Meta, Struct
@@ -13,6 +14,7 @@ from msgspec import Meta, Struct
 from precede.core.identity import Count, MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Message, Packet, Size, Written
+from precede.protocols.drift2006.fast.prepared import PreparedFlood
 from precede.protocols.floods.stream import Have, Serial, StreamId, Want
 
 HEADER_BYTES: Final = 20
@@ -44,7 +46,7 @@ Ballot: TypeAlias = tuple[Count, NodeId, Serial]
 """A round of a view change, and the stream (source and serial) that leads it."""
 
 
-class Flood(Struct, frozen=True, gc=False, array_like=True):
+class Flood(Struct, frozen=True, array_like=True, dict=True):
     """The content of one numbered flood: <m, q, qsn, qts> of Figure 3, or a change of the set of sources.
 
     `source` and `serial` identify the stream. `admits` names a stream that joins through this one. `closes`
@@ -59,6 +61,11 @@ class Flood(Struct, frozen=True, gc=False, array_like=True):
     admits: StreamId | None = None
     closes: bool = False
     signature: bytes = b""
+
+    @cached_property
+    def prepared(self) -> PreparedFlood:
+        """The derived values, computed once for each decoded copy: in a simulation once for all nodes."""
+        return PreparedFlood(self)
 
 
 class Piggyback(Struct, frozen=True, gc=False, array_like=True):

@@ -13,21 +13,21 @@ neighbours receive the same packets, so it usually contains everything that the 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from hashlib import blake2b
 from random import Random
 from typing import Any, Final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
-from precede.protocols.drift2006.clock_table import NARROW, WIDE, Clock, ClockTable, Form, Packed
+from precede.core.compiling import is_compiled
+from precede.protocols.drift2006 import clock_table
+from precede.protocols.drift2006.clock_table import HIGHEST, NARROW, WIDE, Clock, ClockTable, Form
 from precede.protocols.drift2006.packets import Chosen
 from precede.protocols.floods.stream import Stream, StreamId
 from precede.protocols.floods.virtual_flooding import Choice, Policy, choice
 
 _MOST_UNMERGED: Final = 512
-_NEVER: Final = b"\xff" * WIDE.size
 
 
 class _Ahead:
@@ -45,28 +45,28 @@ class Seen:
     """The clocks of all sources, one column per source. `limit` None: packets carry the whole table.
 
     `columns`, `index`: the sources in their order, and the column of each. `layout`: a hash of group, view and
-    columns. `plain_layout`: `layout` if `DriftNode.receive` may use its fast path (`plain`), else None.
+    columns. `plain_layout`: `layout` if `DriftNode.receive` may use its fast path (`plain`), else -1.
     `unmerged`: received tables that are not merged yet. `ahead`: sources whose freshest entry is not usable, by
     column.
-    `watched`: the column for which the first pending message waits. `place`, `need`: where that column is in a
-    received table, and the bytes that it must reach. `ripe`: a table in `unmerged` reaches them.
+    `watched`: the column for which the first pending message waits. `_place`, `_need`: the byte where that
+    column begins in a received table, and the value that it must reach. `ripe`: a table in `unmerged` reaches
+    it.
     """
 
     def __init__(self, random: Random, limit: int | None, policy: Policy, two_entries: bool) -> None:
         self.columns: tuple[StreamId, ...] = ()
         self.index: dict[StreamId, int] = {}
         self.layout = 0
-        self.unmerged: deque[bytes] = deque(maxlen=_MOST_UNMERGED)
+        self.unmerged: list[bytes] = []
         self.plain = False
-        self.plain_layout: int | None = None
-        self.place = slice(0, 0)
-        self.need = _NEVER
+        self.plain_layout = -1
+        self._place: i64 = 0
+        self._need: i64 = HIGHEST
         self.ripe = False
         self.watched = -1
         self._last_watched = 0
         self.limit = limit
-        self._places: list[slice] = []
-        self.table = ClockTable(())
+        self.table = new_table(())
         self._streams: list[Stream[Any]] = []
         self.ahead: dict[int, _Ahead] = {}
         self._two_entries = two_entries
@@ -96,18 +96,17 @@ class Seen:
         """Compute the layout, a hash of group, view and columns: equal layouts mean equal columns."""
         self.settle()
         self._label = group, view
-        self._places = [self.table.form.place_of(column) for column in range(self.table.width)]
         for form in (NARROW, WIDE):
             layout = fingerprint(group, view, self.columns, form)
             self._layouts[layout] = self.columns, form
             if form is self.table.form:
                 self.layout = layout
-                self.plain_layout = layout if self.plain and group >= 0 else None
+                self.plain_layout = layout if self.plain and group >= 0 else -1
 
     def _make_table(self, clocks: Sequence[Clock]) -> None:
         """Make a table of these clocks: wide if it was wide before or if a clock needs it, else narrow."""
         narrow = self.table.form is NARROW and all(map(NARROW.fits, clocks))
-        self.table = ClockTable(clocks, NARROW if narrow else WIDE)
+        self.table = new_table(clocks, NARROW if narrow else WIDE, self.table.version + 1)
         self.label(*self._label)
 
     def _raise(self, column: int, number: int, timestamp: int) -> bool:
@@ -115,7 +114,7 @@ class Seen:
         table = self.table
         if timestamp >= table.end or number >= table.number_end:
             self.settle()
-            table = self.table = ClockTable(table.clocks(), WIDE)
+            table = self.table = new_table(table.clocks(), WIDE, table.version + 1)
             self.label(*self._label)
         return table.raise_to(column, number, timestamp)
 
@@ -140,7 +139,8 @@ class Seen:
         """Do `advance` for a message of another source, and for this node's own clock."""
         table = self.table
         if self._choice is None and not self.ahead and own_timestamp < table.end and number < table.number_end:
-            table.raise_two(column, number, timestamp, own, own_number, own_timestamp)
+            table.raise_to(column, number, timestamp)
+            table.raise_to(own, own_number, own_timestamp)
         else:
             self.advance(column, number, timestamp)
             self.advance(own, own_number, own_timestamp)
@@ -155,26 +155,33 @@ class Seen:
             if not columns or len(columns) * form.size != len(table):
                 return False
             return self._merge_other(columns, form.unpack(table))
-        self.unmerged.append(table)
-        if table[self.place] >= self.need:
+        if self.keep(table):
             self.ripe = True
         return self.ripe
+
+    def keep(self, table: bytes) -> bool:
+        """Keep a table of the present layout. True if it has the clock that the first message waits for.
+
+        The oldest table is dropped if there are many. A table of the wrong size, which is forged, is ignored.
+        """
+        if len(table) != self.table.table_bytes:
+            return False
+        unmerged = self.unmerged
+        unmerged.append(table)
+        if len(unmerged) > _MOST_UNMERGED:
+            del unmerged[0]
+        form, place = self.table.form, self._place
+        return place + form.size <= len(table) and form.column(table, place) >= self._need
 
     def settle(self) -> bool:
         """Merge the received tables; True when a clock rose."""
         self.ripe = False
-        if not self.unmerged:
+        tables = self.unmerged
+        if not tables:
             return False
-        table, tables = self.table, self.unmerged
-        before = table.packed
-        if self.ahead:
+        news = None if self.ahead else self.table.merge(tables)
+        if news is None:
             news = self._merge_one_by_one(tables)
-        else:
-            news, numbers = table.merge(tables)
-            if numbers:
-                after, table.packed = table.packed, before
-                news = self._merge_one_by_one(tables)
-                assert table.packed == after
         tables.clear()
         return news
 
@@ -186,15 +193,12 @@ class Seen:
         table = self.table
         news = False
         for received in reversed(tables):
-            packed = table.read(received)
-            if self.ahead and self._use_older(packed):
+            if self.ahead and self._use_older(received):
                 news = True
-            before = table.packed
-            changed, numbers = table.merge((received,))
-            news = news or changed
-            if numbers:
-                for column in table.columns_of(numbers):
-                    self._number_rose(column, *table.entry(before, column))
+            version = table.version
+            for column, (number, timestamp) in table.merge_one(received):
+                self._number_rose(column, number, timestamp)
+            news = news or table.version != version
         return news
 
     def _merge_other(self, columns: Sequence[StreamId], clocks: Sequence[Clock]) -> bool:
@@ -237,11 +241,11 @@ class Seen:
         elif not self._two_entries:
             late.later[number] = max(late.later.get(number, 0), timestamp)
 
-    def _use_older(self, packed: Packed) -> bool:
+    def _use_older(self, table: bytes) -> bool:
         """Use the entries of a table for sources whose freshest entry is not usable; True when one was news."""
         news = False
         for column, late in self.ahead.items():
-            if self._use_entry(column, late, *self.table.entry(packed, column)):
+            if self._use_entry(column, late, *self.table.form.clock_in(table, column)):
                 news = True
         return news
 
@@ -272,24 +276,22 @@ class Seen:
             self.settle()
         self.ripe = False
         table = self.table
-        below = table.below(timestamp)
-        if below:
-            column = self._last_watched
-            if column >= table.width or not table.has_guard(below, column):
-                column = self._last_watched = table.first_of(below)
+        column = table.first_below(timestamp, self._last_watched)
+        if column >= 0:
+            self._last_watched = column
         else:
             column = next((column for column, late in self.ahead.items() if late.best < timestamp), -1)
         self.watched = column
         if column < 0:
-            self.need = _NEVER
+            self._need = HIGHEST
             return False
-        self.place = self._places[column]
-        self.need = table.form.lowest_with(timestamp)
+        self._place = table.form.size * column
+        self._need = table.form.lowest_with(timestamp)
         return True
 
     def stop_watching(self) -> None:
         self.ripe = False
-        self.need = _NEVER
+        self._need = HIGHEST
 
     def all_lacking(self, timestamp: int) -> list[StreamId]:
         self.settle()
@@ -327,3 +329,12 @@ def fingerprint(group: int, view: int, columns: Sequence[StreamId], form: Form) 
     """Return the layout of a table: a hash of group, view, columns and form, the same at every node."""
     text = ",".join([f"{group}/{view}/{form.bits}", *(f"{source}.{serial}" for source, serial in columns)])
     return int.from_bytes(blake2b(text.encode(), digest_size=6).digest(), "big")
+
+
+def new_table(clocks: Sequence[Clock], form: Form = NARROW, version: int = 0) -> ClockTable:
+    """Return a table of clocks: in machine words where the package is compiled, else in one integer."""
+    if not is_compiled(clock_table):
+        return ClockTable(clocks, form, version)
+    from precede.protocols.drift2006.fast.machine_clock_table import MachineClockTable
+
+    return MachineClockTable(clocks, form, version)

@@ -15,11 +15,11 @@ from precede.core.effects import Effect, Persist
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import SECOND, Instant
 from precede.core.node import Context
-from precede.protocols.drift2006.clock_table import WIDE, ClockTable
+from precede.protocols.drift2006.clock_table import WIDE
 from precede.protocols.drift2006.options import DriftOptions
 from precede.protocols.drift2006.order import Pending, Placed, Shadow
 from precede.protocols.drift2006.packets import Carried, Flood, Origin, Piggyback, ViewRecord, node_incarnation
-from precede.protocols.drift2006.seen import Seen
+from precede.protocols.drift2006.seen import Seen, new_table
 from precede.protocols.floods.options import parse_node_ids
 from precede.protocols.floods.reliable_floods import Floods
 from precede.protocols.floods.stream import StreamId
@@ -67,7 +67,7 @@ class View:
         self.sponsors: dict[StreamId, tuple[StreamId, int]] = {}
         self.frozen = False
         self.held_to = 0
-        self._floors = ClockTable((), WIDE)
+        self._floors = new_table((), WIDE)
         self._own_column = -1
 
     def record(self) -> ViewRecord:
@@ -80,7 +80,7 @@ class View:
         self.voter = own[-1] if own else None
         self.frozen = False
         self._own_column = self.voters.index(own[-1]) if own else -1
-        self._floors = ClockTable([(0, 0)] * len(self.voters) if self.crash_tolerant else (), WIDE)
+        self._floors = new_table([(0, 0)] * len(self.voters) if self.crash_tolerant else (), WIDE)
 
     def next_voters(self, columns: Sequence[StreamId], ends: Mapping[StreamId, int]) -> tuple[StreamId, ...]:
         """Return the voters of the next view. When a node has two streams, the later one votes."""
@@ -109,18 +109,18 @@ class View:
     def merge_floors(self, table: bytes) -> bool:
         if len(table) != WIDE.size * self._floors.width:
             return False
-        return self._floors.merge((table,))[0]
+        return self._floors.merge((table,)) is True
 
     def majority_holds(self, timestamp: int) -> bool:
         """Does a majority of the voters hold all up to a timestamp? True if crashes are not tolerated."""
         if not self.crash_tolerant:
             return True
-        lacking: int = self._floors.below(timestamp).bit_count()
+        lacking = self._floors.count_below(timestamp)
         return 2 * (self._floors.width - lacking) > self._floors.width
 
     def all_hold(self, timestamp: int) -> bool:
         """Do all voters hold all up to a timestamp? True if crashes are not tolerated."""
-        return not self.crash_tolerant or not self._floors.below(timestamp)
+        return not self.crash_tolerant or self._floors.first_below(timestamp, 0) < 0
 
 
 @final

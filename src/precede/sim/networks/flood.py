@@ -51,6 +51,7 @@ class FloodRadio(Network):
         self._jitter = jitter
         self._access = access
         self._bandwidth = bandwidth
+        self._is_endless = bandwidth == float("inf")
         self._overhead = overhead
         self._loss = loss
         self._collisions = collisions
@@ -141,7 +142,7 @@ class FloodRadio(Network):
         if send.key is not None:
             world.soon(world.sent, sender, send.key, True)
         air_time = self._overhead
-        if self._bandwidth != float("inf"):
+        if not self._is_endless:
             air_time += round(packet.size_bytes * SECOND / self._bandwidth)
         air = _Air(sender, packet, world.now + air_time)
         self._put_on_air(radio, air, send.to)
