@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from precede.core.effects import CancelTimer, Deliver, Effects, Key, Send, SetTimer
+from precede.core.effects import Accept, CancelTimer, Deliver, Discard, Effects, Key, Send, SetTimer
 from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import Instant
 
@@ -21,6 +21,8 @@ class Healing:
     def __init__(self, state: State, nodes: dict[NodeId, Node], send_input: Callable[..., Effects]) -> None:
         members = {id: state.members[id] for id in nodes}
         self.delivered: dict[NodeId, list[MessageId]] = {id: list(members[id].delivered) for id in nodes}
+        self.accepted: dict[MessageId, None] = {message: None for message, _ in state.pasts}
+        """Messages that their authors have accepted and not given up."""
         self._nodes = nodes
         self._input = send_input
         self._clocks: dict[NodeId, Instant] = {id: members[id].clock for id in nodes}
@@ -28,6 +30,8 @@ class Healing:
             id: {timer.key: timer.at for timer in members[id].timers} for id in nodes
         }
         self._on_their_way: deque[tuple[NodeId, NodeId, Any]] = deque()
+        self.deaf: NodeId | None = None
+        """Nothing of this node arrives, and nothing arrives there."""
 
     def give(self, id: NodeId, kind: str, *details: Any) -> None:
         """An input of a node, at what its clock reads."""
@@ -42,6 +46,10 @@ class Healing:
             if type(effect) is Send:
                 addressees = self._nodes if effect.to == NEIGHBOURS else (effect.to,)
                 self._on_their_way.extend((id, to, effect.packet) for to in addressees if to != id)
+            elif type(effect) is Accept:
+                self.accepted[effect.message.id] = None
+            elif type(effect) is Discard and effect.message.id.source == id and effect.reason != "cut":
+                self.accepted.pop(effect.message.id, None)
             elif type(effect) is Deliver:
                 self.delivered[id].append(effect.message.id)
             elif type(effect) is SetTimer:
@@ -55,7 +63,7 @@ class Healing:
         while not is_complete():
             if self._on_their_way:
                 sender, to, packet = self._on_their_way.popleft()
-                if to in self._nodes:
+                if to in self._nodes and self.deaf not in (sender, to):
                     self.give(to, "receive", sender, packet)
                 continue
             due = [

@@ -31,7 +31,7 @@ from precede.core.effects import (
     SetTimer,
 )
 from precede.core.identity import NEIGHBOURS, MessageId, NodeId
-from precede.core.instants import HOUR, Instant
+from precede.core.instants import HOUR, Duration, Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Node, round_trip
 from precede.protocols.registry import Entry, make_entry
@@ -78,6 +78,9 @@ class Explorer:
     All nodes are neighbours of each other over `over`. `spoil` plants a fault: it changes a node's effects.
     """
 
+    RESTART_TAKES: Duration = 0
+    """How far a node's clock moves in a restart."""
+
     def __init__(
         self,
         entry: Entry,
@@ -101,6 +104,7 @@ class Explorer:
         self._packets: list[Packet] = []
         self._packet_numbers: dict[str, int] = {}
         self._answers: dict[tuple[int, Any], tuple[int, tuple[Effect, ...]]] = {}
+        self._starts: dict[tuple[NodeId, Instant, Any], tuple[int, Effects]] = {}
 
     def explore(self, most: int | None = None) -> int:
         """Visit every state, breadth first, at most so many. Returns how many; raises `Broken`."""
@@ -207,10 +211,13 @@ class Explorer:
         return state
 
     def _started(self, id: NodeId, now: Instant, disk: tuple[tuple[Key, bytes], ...]) -> tuple[int, Effects]:
-        """The state of a node that has started from a disk, and its effects."""
-        node, event = self._make(id), ("start", now, disk)
-        effects = self._give(node, event)
-        return self._intern(node, (id, event)), effects
+        """The state of a node that has started from a disk, and its effects; computed once."""
+        started = self._starts.get((id, now, disk))
+        if started is None:
+            node, event = self._make(id), ("start", now, disk)
+            effects = self._give(node, event)
+            started = self._starts[id, now, disk] = self._intern(node, (id, event)), effects
+        return started
 
     def _meet(self, state: State, id: NodeId, changes: tuple[str, ...] = ("up",)) -> State:
         """The links of a node to all others change."""
@@ -286,7 +293,8 @@ class Explorer:
         state = state._replace(crashes=state.crashes - 1)
         for cut in steps_of(effects):
             torn = self._carry_out(state, id, state.members[id].node, effects[:cut])
-            member = torn.members[id]._replace(timers=())
+            member = torn.members[id]
+            member = member._replace(timers=(), clock=member.clock + self.RESTART_TAKES)
             torn = torn._replace(members=(*torn.members[:id], member, *torn.members[id + 1 :]))
             number, recovery = self._started(id, member.clock, member.disk)
             yield self._greeted(self._carry_out(torn, id, number, recovery), id)

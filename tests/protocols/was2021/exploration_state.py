@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
+from types import BuiltinMethodType, FunctionType
 from typing import Any
 
 from msgspec import Struct, structs
 
+PLAIN = frozenset((int, str, bytes, bool, float, type(None), FunctionType, BuiltinMethodType))
 SKIPPED = ("random", "options", "durable", "draining", "without")
 
 
@@ -66,9 +69,11 @@ class Report:
         )
 
 
+@lru_cache(None)
 def attributes(kind: type) -> tuple[str, ...]:
     """The attributes of a class's objects that are in no dictionary: of slots, or of a compiled class."""
-    return (*vars(kind).get("__slots__", ()), *vars(kind).get("__mypyc_attrs__", ()))
+    kinds = map(vars, kind.__mro__)
+    return tuple(n for k in kinds for n in (*k.get("__slots__", ()), *k.get("__mypyc_attrs__", ())))
 
 
 def canonical(value: Any, visited: dict[int, None] | None = None) -> Any:
@@ -76,6 +81,8 @@ def canonical(value: Any, visited: dict[int, None] | None = None) -> Any:
 
     A node's parts share objects, so each object is followed once.
     """
+    if type(value) in PLAIN:
+        return value
     visited = {} if visited is None else visited
     if isinstance(value, (set, frozenset)):
         return tuple(sorted(map(repr, value)))
@@ -83,9 +90,9 @@ def canonical(value: Any, visited: dict[int, None] | None = None) -> Any:
         return repr(value)
     if isinstance(value, (list, tuple, deque)):
         return tuple(canonical(item, visited) for item in value)
-    slots = [name for kind in type(value).__mro__ for name in attributes(kind)]
+    slots = attributes(type(value))
     if not isinstance(value, dict | Struct) and not hasattr(value, "__dict__") and not slots:
-        return value
+        return repr(value) if isinstance(value, slice | bytearray) else value
     if id(value) in visited:
         return "visited"
     visited[id(value)] = None
