@@ -4,7 +4,7 @@
     python -m tests.explorations --long    larger bounds; about half an hour
     python -m tests.explorations joining   those whose name has this word
 
-`docs/how-to/testing.md` has the table. A broken invariant ends the run with the schedule that broke it.
+`docs/reference/explorations.md` has the table. A broken invariant ends the run with the schedule that broke it.
 """
 
 from __future__ import annotations
