@@ -71,6 +71,7 @@ class ContactNetwork(Network):
     def attach(self, world: Simulator, nodes: int) -> None:
         super().attach(world, nodes)
         self._engine = cast("NodeInputs", world)  # for compiled code: its methods are called without a lookup
+        self._end_transmission = self._transmitted  # bound once, not for every packet
         self._in_range = {node: {} for node in range(nodes)}
         self._lanes = {node: {} for node in range(nodes)}
 
@@ -220,9 +221,9 @@ class ContactNetwork(Network):
             return
         lane, send = transmitter.flying = transmitter.queue.popleft()
         transmitter.flight += 1
-        self.world.transmitted(lane.sender, send.packet, lane.to, send.over)
-        over = self.world.now + self._time(lane.sender, send.packet)
-        self.world.schedule(over, self._transmitted, transmitter, transmitter.flight)
+        self._engine.transmitted(lane.sender, send.packet, lane.to, send.over)
+        over = self._engine.now + self._time(lane.sender, send.packet)
+        self._engine.queue.push(over, self._end_transmission, (transmitter, transmitter.flight))
 
     def _transmitted(self, transmitter: Transmitter, flight: int) -> None:
         if transmitter.flying is not None and transmitter.flight == flight:

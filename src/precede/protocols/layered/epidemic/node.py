@@ -62,7 +62,9 @@ _REFRESH: Final = ("net", "refresh")
 class Epidemic(Dissemination):
     """A cache of messages and the links to the peers in contact.
 
-    `_immediate` is True if transfers take no time, False if they take time, None until the node knows.
+    `_immediate` is True if transfers take no time, False if they take time, None until the node knows. If they
+    take time, `_single_packets` has packets of one message each, by its id: those in which messages came are
+    sent on, so that a packet is built, and its messages are parsed, once for all nodes of a simulation.
     """
 
     def __init__(self, context: Context[Any], ordering: Ordering) -> None:
@@ -81,6 +83,7 @@ class Epidemic(Dissemination):
         self._evicted = EvictedIds(self._capacity, ordering.knows_for_ever)
         self._links: dict[NodeId, Link] = {}
         self._early_summaries: dict[NodeId, frozenset[MessageId]] = {}
+        self._single_packets: dict[MessageId, MessagesPacket] = {}
         self._immediate: bool | None = None
         self._restarted = False
         self._notifies = type(ordering).dropped is not Ordering.dropped
@@ -205,6 +208,13 @@ class Epidemic(Dissemination):
         if not batch.ids:
             return
         self._cache.add(batch)
+        if (
+            self._immediate is False
+            and batch is whole
+            and packet.messages == 1
+            and type(packet) is MessagesPacket
+        ):
+            self._single_packets[batch.ids[0]] = packet
         self._hand_over(batch, now, effects)
         self._pass_on(batch, packet, sender, now, effects)
         self._tidy(now, effects)
@@ -303,7 +313,10 @@ class Epidemic(Dissemination):
         parsed = link.take_next(self._cache.ids, now)
         if parsed is not None:
             link.in_flight, link.sent_at = parsed, now
-            effects.append(Send(packet_of(Batch([parsed])), peer, RADIO, ("net", peer, link.number)))
+            packet = self._single_packets.get(parsed.id)
+            if packet is None:
+                packet = self._single_packets[parsed.id] = packet_of(Batch([parsed]))
+            effects.append(Send(packet, peer, RADIO, ("net", peer, link.number)))
 
     # -- the cache ---------------------------------------------------------------------------------------
 
@@ -346,6 +359,8 @@ class Epidemic(Dissemination):
         if self._notifies and self._is_mine(parsed):
             self.ordering.dropped(parsed.envelope, now, effects)
         effects.append(parsed.discard(reason))
+        if self._single_packets:
+            self._single_packets.pop(parsed.id, None)
         if self._durable:
             effects.append(Persist(_key(parsed.id), None))
 

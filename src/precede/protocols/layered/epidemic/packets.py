@@ -65,7 +65,7 @@ class BatchPacket(Packet, frozen=True, gc=True, dict=True):
         def with_batch(self, batch: Batch) -> Packet:
             """Return a packet like this one with the messages of a batch."""
 
-    @property
+    @lazy
     def messages(self) -> int:
         return len(self.envelopes)
 

@@ -17,10 +17,11 @@ from precede.protocols.layered.parsed_envelopes import Batch, ParsedEnvelope
 class TransferOrder:
     """Decides which messages go first when two nodes meet, by the name of an order; `generator` shuffles."""
 
-    __slots__ = ("_generator", "_order")
+    __slots__ = ("_generator", "_order", "is_received")
 
     def __init__(self, order: OrderName, generator: Random) -> None:
         self._order = order
+        self.is_received = order == "received"
         self._generator = generator
 
     def rank(self, parsed: ParsedEnvelope) -> Any:
