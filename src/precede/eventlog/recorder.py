@@ -142,13 +142,16 @@ class Recorder:
     def flush_if_full(self) -> None:
         """Writes the block to the sink once it is large enough; call it regularly."""
         if self.units.size() >= BLOCK_BYTES:
-            self.flush()
+            self._flush_events()
 
     def flush(self) -> None:
+        self._flush_events()
+        self._flush_gauges()
+
+    def _flush_events(self) -> None:
         if self.units.size():
             self.sink.write_events(self._batch(self._read(self.units.take())))
             self._extras.clear()
-        self._flush_gauges()
 
     def _batch(self, block: Block) -> pa.RecordBatch:
         count = len(block.at)

@@ -52,17 +52,17 @@ class Processes:
         """Return the codes of the names of nodes and those of the processes, of a batch or of some rows."""
         named: Integers = self.names.read(batch, name, rows)
         number = read_integers(batch, incarnation, 0, rows)
-        if number.any() or (named < 0).any():
+        if number.any() or named.min(initial=0) < 0:
             pairs, inverse = np.unique((named.astype(np.int64) << 32) | number, return_inverse=True)
             table = [self.codes.setdefault(int(pair), len(self.codes)) for pair in pairs]
             return named, np.asarray(np.array(table, np.int32)[inverse])
         unseen = np.full(len(self.names.codes) - self._first_lives.size, -1, np.int32)
         self._first_lives = np.concatenate((self._first_lives, unseen))
-        process = self._first_lives[named]
-        if (process < 0).any():
+        process = self._first_lives.take(named)
+        if process.min(initial=0) < 0:
             for node in np.unique(named[process < 0]).tolist():
                 self._first_lives[node] = self.codes.setdefault(node << 32, len(self.codes))
-            process = self._first_lives[named]
+            process = self._first_lives.take(named)
         return named, process
 
     def one_life_each(self) -> bool:
