@@ -128,6 +128,7 @@ class DeltaCausal(Ordering):
         past, waited_for = self._past, self._waiting.by_predecessor
         tops = past.tops
         further_covered: list[Top] = []
+        barrier_tops: list[Top | None] = []
         for parsed in contents:
             number, deadline = parsed.number, parsed.deadline
             last = tops.get(parsed.stream)
@@ -142,8 +143,10 @@ class DeltaCausal(Ordering):
             simple = past.prune and not past.outliving
             if further_covered:
                 further_covered.clear()
+            barrier_tops.clear()
             for position, entry in enumerate(barrier):
                 top = tops.get(entry.stream)
+                barrier_tops.append(top)
                 if (top is None or top.number < entry.number) and entry.deadline > now:
                     self._waiting.file(Pending(parsed, barrier, position, now))
                     self._held.hold(parsed.envelope, effects)
@@ -167,7 +170,7 @@ class DeltaCausal(Ordering):
                     else:
                         past.advance(last, parsed.name)
                 else:
-                    past.deliver(parsed.name, barrier)
+                    past.deliver_after(parsed.name, barrier, barrier_tops)
                 if self._durable:
                     effects.append(past.saved_top(parsed.stream, parsed.stamp))
                 effects.append(parsed.deliver)

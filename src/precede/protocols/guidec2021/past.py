@@ -12,7 +12,7 @@ it (or is it) and expires no earlier.
 
 from __future__ import annotations
 
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import msgspec
 from mypy_extensions import mypyc_attr
@@ -57,8 +57,9 @@ class Top:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Past:
-    """The last deliveries by stream, and the barrier entries besides them in `outliving` (mostly empty).
+    """The last deliveries by stream, and the barrier entries besides them in `outliving`, by `MessageName.key`.
 
+    If all messages have the same lifetime, `outliving` is mostly empty.
     With `prune` a delivery removes the barrier entries that its message covers. The paper does not do this.
     `named` counts the tops that are entries of the next barrier.
     """
@@ -69,26 +70,34 @@ class Past:
         self.prune = prune
         self.named = 0
         self.tops: dict[Stream, Top] = {}
-        self.outliving: dict[tuple[Stream, int], Predecessor] = {}
+        self.outliving: dict[Any, Predecessor] = {}
 
     def deliver(self, name: MessageName, barrier: list[MessageName]) -> None:
         """Record a delivery. Keep the entries of its barrier that outlive it; with `prune`, drop the others."""
-        tops, prune, deadline = self.tops, self.prune, name.deadline
-        for entry in barrier:
+        self.deliver_after(name, barrier, [self.tops.get(entry.stream) for entry in barrier])
+
+    def deliver_after(self, name: MessageName, barrier: list[MessageName], tops: list[Top | None]) -> None:
+        """Do the same; `tops` are those of the streams in the barrier.
+
+        A barrier of messages with different lifetimes is long: with 12 entries each, not looking up the tops
+        again and looking up `outliving` by one number took a quarter off the instructions of `arrive_batch`.
+        """
+        prune, deadline, outliving = self.prune, name.deadline, self.outliving
+        for position, entry in enumerate(barrier):
+            top = tops[position]
             if entry.deadline > deadline:
-                self._keep(entry)
+                self._keep(entry, top)
             elif prune:
-                top = tops.get(entry.stream)
                 if top is not None and top.number <= entry.number and top.deadline <= deadline:
                     self.cover(top)
-                if self.outliving:
-                    self.outliving.pop((entry.stream, entry.number), None)
-        top = tops.get(name.stream)
+                if entry.key in outliving:
+                    del outliving[entry.key]
+        top = self.tops.get(name.stream)
         if top is None:
             self.begin(name)
             return
         if top.deadline > deadline and top.in_barrier:
-            self.outliving[name.stream, top.number] = top.name.entry
+            outliving[top.name.key] = top.name.entry
         self.advance(top, name)
 
     def begin(self, name: MessageName) -> None:
@@ -108,15 +117,14 @@ class Past:
             self.named -= 1
             top.in_barrier = False
 
-    def _keep(self, entry: MessageName) -> None:
+    def _keep(self, entry: MessageName, top: Top | None) -> None:
         """Keep an entry for the next barrier, unless a later one of its stream has no earlier deadline."""
-        top = self.tops.get(entry.stream)
         if top is not None and top.number == entry.number:
             if not top.in_barrier:
                 self.named += 1
             top.in_barrier = True
         elif top is None or top.number < entry.number or not top.in_barrier or top.deadline < entry.deadline:
-            self.outliving[entry.stream, entry.number] = entry.entry
+            self.outliving[entry.key] = entry.entry
 
     def broadcast(self, name: MessageName) -> None:
         """Record an own message, whose barrier named every entry. Keep only entries with a later deadline."""
