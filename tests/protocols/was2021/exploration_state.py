@@ -88,7 +88,9 @@ def canonical(value: Any, visited: dict[int, None] | None = None) -> Any:
         return tuple(sorted(map(repr, value)))
     if isinstance(value, Struct) and value.__struct_config__.frozen:
         return repr(value)
-    if isinstance(value, (list, tuple, deque)):
+    if (
+        isinstance(value, (list, tuple, deque)) or type(value).__name__ == "vec[i64]"
+    ):  # words of a compiled class
         return tuple(canonical(item, visited) for item in value)
     slots = attributes(type(value))
     if not isinstance(value, dict | Struct) and not hasattr(value, "__dict__") and not slots:
