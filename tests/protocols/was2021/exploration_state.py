@@ -69,6 +69,10 @@ class Report:
         )
 
 
+COMPILED_WORDS = "vec[i64]"
+"""The type of machine words in a compiled class, such as a table of clocks."""
+
+
 @lru_cache(None)
 def attributes(kind: type) -> tuple[str, ...]:
     """The attributes of a class's objects that are in no dictionary: of slots, or of a compiled class."""
@@ -88,9 +92,7 @@ def canonical(value: Any, visited: dict[int, None] | None = None) -> Any:
         return tuple(sorted(map(repr, value)))
     if isinstance(value, Struct) and value.__struct_config__.frozen:
         return repr(value)
-    if (
-        isinstance(value, (list, tuple, deque)) or type(value).__name__ == "vec[i64]"
-    ):  # words of a compiled class
+    if isinstance(value, (list, tuple, deque)) or type(value).__name__ == COMPILED_WORDS:
         return tuple(canonical(item, visited) for item in value)
     slots = attributes(type(value))
     if not isinstance(value, dict | Struct) and not hasattr(value, "__dict__") and not slots:
