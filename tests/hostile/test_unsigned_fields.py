@@ -190,12 +190,12 @@ def test_a_neighbour_that_never_answers_is_asked_three_times_and_then_another(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr("precede.runtime.transfer.history_wants.time.monotonic", lambda: now[0])
-    asked: list[tuple[float, int]] = []
-    wants = HistoryWants(list, lambda packet, sender: None, lambda packet, to: asked.append((now[0], to)))
+    requests: list[tuple[float, int]] = []
+    wants = HistoryWants(list, lambda packet, sender: None, lambda packet, to: requests.append((now[0], to)))
     while now[0] < 36:
         wants.step(True, [7, 8])
         now[0] += 1.0
-    assert asked == [(0.0, 7), (11.0, 7), (22.0, 7), (34.0, 8)]
+    assert requests == [(0.0, 7), (11.0, 7), (22.0, 7), (34.0, 8)]
 
 
 def test_the_pause_between_rounds_grows_until_a_neighbour_has_something(
@@ -203,29 +203,29 @@ def test_the_pause_between_rounds_grows_until_a_neighbour_has_something(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr("precede.runtime.transfer.history_wants.time.monotonic", lambda: now[0])
-    asked: list[float] = []
+    requests: list[float] = []
     packets: list[bytes] = []
     wants: HistoryWants
 
     def answer(packet: TransferPacket, to: int) -> None:
-        asked.append(now[0])
+        requests.append(now[0])
         wants.part(HistoryPart(0, 0, False, True, tuple(packets)), to)
 
     wants = HistoryWants(list, lambda packet, sender: None, answer)
     while now[0] < 37:
         wants.step(True, [7])
         now[0] += 1.0
-    assert asked == [0.0, 6.0, 17.0]
+    assert requests == [0.0, 6.0, 17.0]
     packets.append(b"something")
     while now[0] < 60:
         wants.step(True, [7])
         now[0] += 1.0
     packets.clear()
-    found = asked[3]
+    begun = requests[3]
     while now[0] < 80:
         wants.step(True, [7])
         now[0] += 1.0
-    assert asked[3:6] == [found, found + 10, found + 20], "after a success it is short again"
+    assert requests[3:6] == [begun, begun + 10, begun + 20], "after a success it is short again"
 
 
 def running(combination: Combination, **options: Any) -> Group:

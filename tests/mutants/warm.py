@@ -37,7 +37,7 @@ Write = Callable[[Struct], None]
 
 
 class Plan(Struct):
-    """What one process does: its share of the map of the tests in `folders`, or of the mutants."""
+    """The work of one process: its share of the map of the tests in `folders`, or of the mutants."""
 
     stage: str
     share: int

@@ -150,7 +150,7 @@ class Explorer:
                     yield less, to, ("frame", RELAY, frame.content)
 
     def _hearers(self, frame: Frame) -> tuple[int, ...]:
-        """Who hears a frame: its addressee; the impostor also hears what is sent to its victim."""
+        """Return the members that hear a frame: its addressee, and the impostor if it is sent to its victim."""
         impostor = tuple(self.everybody[len(self.honest) :])
         return (0, *impostor) if frame.to == 0 else (frame.to,) if frame.to != NOBODY else ()
 
