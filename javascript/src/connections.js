@@ -3,6 +3,7 @@
 const FIRST_WAIT = 100;
 const LONGEST_WAIT = 5_000;
 const MOST_UNSENT = 1 << 20;
+const CLOSE_WAIT = 1_000;
 
 /** The WebSocket of this platform: the browser's, or that of the package `ws` in Node.js. */
 async function webSocketClass() {
@@ -15,6 +16,7 @@ export class Connections {
     this.links = links;
     this.open = new Set();
     this.stopped = false;
+    this.waits = new Set();
     this.running = urls.map((url) => this.keep(url));
   }
 
@@ -24,12 +26,22 @@ export class Connections {
     while (!this.stopped) {
       if (await this.carry(new WebSocket(url))) wait = FIRST_WAIT;
       if (this.stopped) return;
-      await new Promise((resolve) => {
-        this.wake = resolve;
-        this.timer = setTimeout(resolve, wait);
-      });
+      await this.pause(wait);
       wait = Math.min(2 * wait, LONGEST_WAIT);
     }
+  }
+
+  /** Wait before the next attempt, unless `stop` ends it. */
+  pause(wait) {
+    return new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        this.waits.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, wait);
+      this.waits.add(end);
+    });
   }
 
   /** Carry frames until the connection ends. Resolves to true if it was ever open. */
@@ -60,11 +72,18 @@ export class Connections {
     });
   }
 
+  /** Close all connections. A gateway that does not answer the closing handshake is waited for until `CLOSE_WAIT`. */
   async stop() {
     this.stopped = true;
     for (const socket of this.open) socket.close();
-    clearTimeout(this.timer);
-    this.wake?.();
+    for (const end of this.waits) end();
+    const overdue = setTimeout(() => {
+      for (const socket of this.open) {
+        socket.terminate?.(); // in Node.js; a browser ends the connection itself
+        socket.onclose();
+      }
+    }, CLOSE_WAIT);
     await Promise.all(this.running);
+    clearTimeout(overdue);
   }
 }

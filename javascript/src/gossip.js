@@ -43,9 +43,12 @@ export class Gossip {
     this.asked = new Set();
     this.vain = 0;
     this.agreed = false;
+    this.stopped = false;
   }
 
+  /** Send nothing more. Packets may still arrive, and set no timer: a timer would keep a process of Node.js running. */
   stop() {
+    this.stopped = true;
     clearTimeout(this.digestTimer);
     clearTimeout(this.askTimer);
   }
@@ -91,6 +94,7 @@ export class Gossip {
   }
 
   announce(wait) {
+    if (this.stopped) return;
     if (this.digestTimer && this.digestAt <= Date.now() + wait) return;
     clearTimeout(this.digestTimer);
     this.digestAt = Date.now() + wait;
@@ -129,6 +133,7 @@ export class Gossip {
 
   /** Ask neighbours for messages that they have and this member lacks; ask again until they arrive. */
   ask() {
+    if (this.stopped) return;
     clearTimeout(this.askTimer);
     this.asked.clear();
     for (const [node, streams] of [...this.offers]) {

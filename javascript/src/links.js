@@ -95,6 +95,7 @@ export class Links {
     this.fragments = new Fragments();
     this.connections = new Set();
     this.near = new Map();
+    this.stopped = false;
     this.ready = new Map();
     this.heard = new Map();
     this.told = new Map();
@@ -102,7 +103,9 @@ export class Links {
     this.timers = [setInterval(() => this.tick(), beacon), setInterval(() => this.sessions.tick(Date.now()), 50)];
   }
 
+  /** Send nothing more, and ignore what connections bring until they are closed. */
   stop() {
+    this.stopped = true;
     this.timers.forEach(clearInterval);
     for (const { channel } of this.near.values()) channel.close();
     this.near.clear();
@@ -122,6 +125,7 @@ export class Links {
   }
 
   frame(frame, connection) {
+    if (this.stopped) return;
     const arrived = this.sessions.frame(frame, connection, Date.now());
     if (!arrived || !arrived.data.length) return;
     if (arrived.sender === null) this.forEverybody(arrived.data, connection);
