@@ -8,11 +8,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
 
 from precede.core.plan import Plan, Stay
+from precede.runtime.emulation import play as playing
+from precede.runtime.emulation.members import Tally
 from precede.runtime.emulation.play import deal, until_killed
 from precede.runtime.programs.guard import Guard
 from tests.patience import patient
@@ -112,3 +116,50 @@ def test_a_guard_that_is_closed_leaves_no_file_open() -> None:
     guard.remove(1 << 22)
     guard.close()
     assert psutil.Process().num_fds() == before
+
+
+class RecordedProcesses:
+    """Processes that only note what is asked of them. They end after so many looks."""
+
+    def __init__(self, clock: Any, looks: int) -> None:
+        self.clock, self.looks = clock, looks
+        self.failed: list[int] = []
+        self.notes: list[tuple[int, int, str]] = []
+
+    def start(self, number: int, restart: bool = False) -> None:
+        self.notes.append((self.clock.now(), number, "begin" if restart else "start"))
+
+    def kill(self, number: int) -> None:
+        self.notes.append((self.clock.now(), number, "kill"))
+
+    def running(self) -> bool:
+        self.looks -= 1
+        return self.looks >= 0
+
+    def stop(self) -> None:
+        self.notes.append((self.clock.now(), -1, "stop"))
+
+    def tally(self) -> Tally:
+        return Tally(broadcasts=len(self.notes))
+
+
+def test_processes_are_killed_and_started_when_the_plan_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each action comes at the first look at or after its instant, and none is left out."""
+    looks = iter(range(1000))
+    clock = SimpleNamespace(now=lambda: now[0], speed=1.0)
+    now = [0]
+
+    def sleep(seconds: float) -> None:
+        assert 0 <= seconds <= 0.8
+        now[0] = next(looks) + 1
+
+    processes = RecordedProcesses(clock, 10)
+    monkeypatch.setattr(playing, "Processes", lambda stage, shares, end: processes)
+    monkeypatch.setattr(playing, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: float(now[0])))
+    stage: Any = SimpleNamespace(clock=clock, plan=SimpleNamespace(end=9))
+    actions = [(2, 1, "kill"), (2, 0, "kill"), (5, 1, "begin")]
+    reports: list[int] = []
+    playing.play(stage, [[0], [1]], actions, lambda at, tally: reports.append(at), every=4.0)
+    started = [(0, 0, "start"), (0, 1, "start")]
+    assert processes.notes == [*started, (2, 1, "kill"), (2, 0, "kill"), (5, 1, "begin"), (10, -1, "stop")]
+    assert reports == [4, 8]

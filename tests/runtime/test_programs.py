@@ -15,6 +15,10 @@ import psutil
 import pytest
 
 from precede import cli
+from precede.core.instants import SECOND
+from precede.core.plan import Plan, Stay
+from precede.runtime.programs.carrier import Carrier
+from precede.runtime.programs.state import Settings
 
 NODES = Path(__file__).parents[2] / "examples" / "nodes"
 PYTHON = f"{sys.executable} {NODES / 'causal.py'}"
@@ -265,6 +269,36 @@ def test_programs_end_when_the_emulation_is_killed(tmp_path: Path) -> None:
     while programs() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert programs() == []
+
+
+STUBBORN = """
+import json, os, sys, time
+print(os.getpid(), file=open("{pids}", "a"), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    body = message["body"]
+    answer = {{"type": body["type"] + "_ok", "in_reply_to": body["msg_id"]}}
+    print(json.dumps({{"src": message["dest"], "dest": message["src"], "body": answer}}), flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_program_that_does_not_leave_is_killed_when_its_node_starts_again(tmp_path: Path) -> None:
+    """The second program may use the folder of the first: the two must never run at the same time."""
+    stubborn, pids = tmp_path / "stubborn.py", tmp_path / "pids.txt"
+    stubborn.write_text(STUBBORN.format(pids=pids))
+    stays = (Stay(0, 0, SECOND // 100), Stay(0, SECOND // 50))
+    empty = {"options": {}, "roles": ("",), "members": (0,), "links": (), "broadcasts": ()}
+    plan = Plan(run_id="r", protocol="fifo", order="fifo", names=("0",), stays=stays, end=SECOND // 4, **empty)
+    command = (sys.executable, str(stubborn))
+    carrier = Carrier(plan, tmp_path, Settings(command=command, speed=1.0, patience=60, fate=lambda a, b: 0))
+    carrier.run()
+    assert (carrier.failures, carrier.counts.restarted, carrier.counts.killed) == ([], 1, 0)
+    first, second = map(int, pids.read_text().split())
+    assert first != second
+    assert not psutil.pid_exists(first)
+    assert not psutil.pid_exists(second)
+    assert left_running() == []
 
 
 EXERCISE = """

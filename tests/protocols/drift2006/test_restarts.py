@@ -253,6 +253,15 @@ def test_a_node_that_crashed_outside_any_group_reuses_no_number() -> None:
     assert made.state.clock > 300
 
 
+def test_a_stream_that_a_node_asked_for_before_a_crash_is_not_asked_for_again() -> None:
+    """Others may have admitted the first one: floods of two incarnations would share its numbers."""
+    made, _ = node(1, {}, members=())
+    effects: list[Effect] = []
+    first = made.joining.new_stream(effects)
+    again, _ = node(1, written({}, effects), members=())
+    assert again.joining.new_stream([]) != first
+
+
 def test_sources_of_a_checkpoint_survive_a_crash() -> None:
     """A node that lacks floods nobody keeps continues from a checkpoint; a source joined in between."""
     before: Store = {"group": (0, ViewRecord(0, THREE, ()), THREE), "own": (0, 0), "clock": 300}

@@ -177,6 +177,15 @@ def test_two_of_four_voters_that_hold_a_message_do_not_release_it() -> None:
         assert made.majority_holds(50) is released
 
 
+@pytest.mark.parametrize("lacking", range(4))
+def test_a_message_that_any_one_voter_lacks_is_kept(lacking: int) -> None:
+    made = Voter().node.state.view
+    floors = ClockTable([(0, 49 if column == lacking else 50) for column in range(4)], WIDE)
+    made.merge_floors(floors.to_bytes())
+    assert made.all_hold(49)
+    assert not made.all_hold(50)
+
+
 def test_the_next_voters_are_without_ended_streams() -> None:
     view = Voter().node.state.view
     assert view.next_voters(FOUR, {(3, 0): 2}) == FOUR[:3]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from precede.core.effects import WIRED, Effect, Send
+from precede.core.effects import WIRED, Discard, Effect, Send
 from precede.core.errors import Refused
 from precede.core.identity import NodeId
 from precede.core.instants import MILLISECOND, SECOND, Instant
@@ -22,7 +22,14 @@ from precede.experiments.swarm.swarm import run_plan
 from precede.protocols import registry
 from precede.protocols.vcube2018.diagnosis import DiagnosedVCubeNode
 from precede.protocols.vcube2018.log import Logged
-from precede.protocols.vcube2018.packets import StampedMessage, VCubeJoinPacket, VCubePacket, VCubeStatePacket
+from precede.protocols.vcube2018.packets import (
+    Report,
+    StampedMessage,
+    VCubeJoinPacket,
+    VCubePacket,
+    VCubeStatePacket,
+    VCubeTestPacket,
+)
 from precede.witness.verify import verify
 
 OPTIONS = {"diagnosis": True, "test_every": "200ms", "test_timeout": "250ms"}
@@ -361,3 +368,29 @@ def test_messages_held_for_a_cluster_are_dropped_when_nobody_is_left_in_it() -> 
         assert gone in [effect.to for effect in tested if isinstance(effect, Send)]
         tested = node.timer(("silent", gone), now)
     assert node.sizes()["held"] == 1
+
+
+@pytest.mark.parametrize(
+    ("settled", "waited", "given_up"),
+    [(False, SECOND, []), (True, 249 * MILLISECOND, []), (True, 250 * MILLISECOND, [2])],
+)
+def test_an_orphan_is_given_up_only_when_every_node_has_held_the_view_for_long_enough(
+    settled: bool, waited: int, given_up: list[int]
+) -> None:
+    """Node 2 crashed after its second message came. Before that time its first may still be in flight."""
+    node, source = (
+        registry.make("vcube", "node", Context(id, (0, 1, 2), OPTIONS, random.Random(id))) for id in (0, 2)
+    )
+    node.start(0, {})
+    source.start(0, {})
+    source.broadcast(b"first", 1)
+    (second,) = [e.packet for e in source.broadcast(b"second", 2) if isinstance(e, Send) and e.to == 0]
+    node.receive(second, 2, 10, WIRED)
+    tests = [effect for effect in node.timer("test", SECOND) if isinstance(effect, Send)]
+    number = next(test.packet.number for test in tests if test.to == 1)
+    node.timer(("silent", 2), 2 * SECOND)
+    events = node._view.events
+    report = Report(events, settled, (), (), ())
+    node.receive(VCubeTestPacket(number, True, events, None, report), 1, 2 * SECOND + 1, WIRED)
+    effects = node.timer("test", 2 * SECOND + waited)
+    assert [e.message.id.number for e in effects if isinstance(e, Discard)] == given_up

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from precede.core.identity import MessageId
 from precede.core.messages import Message
-from precede.protocols.vcube2018.prepared import Prepared, Row, slot_of
+from precede.protocols.vcube2018.prepared import Prepared, Row, Share, slot_of
 from precede.protocols.vcube2018.progress import KEPT_ROWS, Ahead, Missing, Progress
 
 STEPS = st.lists(
@@ -68,9 +68,10 @@ def test_progress_equals_a_plain_vector(steps: list[tuple[str, int, int]]) -> No
     st.lists(st.integers(0, 4), min_size=6, max_size=6),
     st.dictionaries(st.integers(0, 5), st.integers(1, 95), min_size=1),
     st.integers(0, 63),
+    st.integers(0, 5),
 )
 def test_a_message_is_missing_if_it_is_neither_delivered_nor_received(
-    delivered: list[int], ahead: list[int], entries: dict[int, int], share: int
+    delivered: list[int], ahead: list[int], entries: dict[int, int], mask: int, shift: int
 ) -> None:
     progress, received = Progress(6), Ahead()
     for source, count in enumerate(delivered):
@@ -81,10 +82,11 @@ def test_a_message_is_missing_if_it_is_neither_delivered_nor_received(
             received.add(number, 1 << source)
     both = [count + more for count, more in zip(delivered, ahead, strict=True)]
     assert received.received(progress) == both
-    one_missing = Missing(progress, received).one_of([Row(*row) for row in rows_of(entries)], share)
+    rows = [Row(*row) for row in rows_of(entries)]
+    one_missing = Missing(progress, received).one_of(rows, Share(mask, shift))
     missing = [
         slot_of(source, number)
         for source, number in entries.items()
-        if share >> source & 1 and number > both[source]
+        if mask << shift >> source & 1 and number > both[source]
     ]
     assert (one_missing in missing) if missing else one_missing == 0

@@ -102,7 +102,7 @@ def test_responsibilities_agree_with_heights(positions: int) -> None:
     for _ in range(8):
         live = (1 << positions) - 1 if rng.random() < 0.3 else rng.getrandbits(positions) | 1
         for i in (x for x in range(positions) if live >> x & 1):
-            masks = topology.responsibilities(i, live)
+            masks = [mask << shift for mask, shift in topology.responsibilities(i, live)]
             for source in (x for x in range(positions) if live >> x & 1):
                 below = topology.height(i, source, live)
                 assert [mask >> source & 1 for mask in masks] == [

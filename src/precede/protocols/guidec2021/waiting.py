@@ -11,7 +11,7 @@ from typing import Any, final
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
-from precede.protocols.layered.parsed_envelopes import NEVER, MessageName, ParsedEnvelope
+from precede.protocols.layered.parsed_envelopes import NEVER, MessageName, ParsedEnvelope, key_of
 
 
 @final
@@ -41,15 +41,14 @@ class Pending:
 class WaitingMessages:
     """All waiting messages: `by_id` once they are registered, `by_predecessor` as soon as they are filed.
 
-    A key of `by_predecessor` is a `MessageName.key`; `_waited_for` has the same keys by stream. Two heaps have
-    the deadlines of the lacked predecessors and of the waiting messages themselves.
+    A key of `by_predecessor` is a `MessageName.key`. Two heaps have the deadlines of the lacked predecessors
+    and of the waiting messages themselves.
     """
 
     __slots__ = (
         "_own_deadlines",
         "_predecessor_deadlines",
         "_serial",
-        "_waited_for",
         "by_id",
         "by_predecessor",
         "unregistered",
@@ -59,7 +58,6 @@ class WaitingMessages:
         self.by_id: dict[MessageId, Pending] = {}
         self.by_predecessor: dict[Any, Pending] = {}
         self.unregistered: list[Pending] = []
-        self._waited_for: dict[Any, dict[Any, int]] = {}  # by stream: key and number of each predecessor
         self._predecessor_deadlines: list[tuple[Instant, int, MessageName]] = []
         self._own_deadlines: list[tuple[Instant, int, Pending]] = []
         self._serial = 0
@@ -68,34 +66,32 @@ class WaitingMessages:
         """File a message under the predecessor at its position."""
         predecessor = pending.barrier[pending.position]
         first = self.by_predecessor.setdefault(predecessor.key, pending)
-        if first is pending:
-            of_stream = self._waited_for.get(predecessor.stream)
-            if of_stream is None:
-                of_stream = self._waited_for[predecessor.stream] = {}
-            of_stream[predecessor.key] = predecessor.number
-        else:
+        if first is not pending:
             before = first if first.last is None else first.last
             before.following = first.last = pending
         self.unregistered.append(pending)
 
     def keys_between(self, before: int, name: MessageName) -> list[Any]:
-        """Return the keys under which messages wait for a stream, after number `before`, up to this name."""
-        of_stream = self._waited_for.get(name.stream)
-        if of_stream is None:
-            return []
-        return [key for key, number in of_stream.items() if before < number <= name.number]
+        """Return the keys under which messages wait for a stream, after number `before`, up to this name.
+
+        They are in the order in which the first message was filed under each.
+        """
+        waited_for, number = self.by_predecessor, name.number
+        if number - before <= len(waited_for):  # numbers that a liar skips are too many to look up
+            keys = [key_of(name.stream, skipped) for skipped in range(before + 1, number + 1)]
+            keys = [key for key in keys if key in waited_for]
+            if len(keys) <= 1:
+                return keys
+        names = {key: first.barrier[first.position] for key, first in waited_for.items()}
+        return [
+            key
+            for key, lacked in names.items()
+            if lacked.stream == name.stream and before < lacked.number <= number
+        ]
 
     def take(self, key: Any) -> Pending | None:
         """Remove all messages filed under a predecessor. Return the first; its `following` is the next."""
-        first = self.by_predecessor.get(key)
-        if first is not None:
-            del self.by_predecessor[key]
-            stream = first.barrier[first.position].stream
-            of_stream = self._waited_for[stream]
-            del of_stream[key]
-            if not of_stream:
-                del self._waited_for[stream]
-        return first
+        return self.by_predecessor.pop(key, None)
 
     def finish(self, pending: Pending) -> None:
         """Mark a message that waits no longer as `done`; it may stay in the heaps."""
@@ -140,7 +136,6 @@ class WaitingMessages:
             self._own_deadlines.clear()
             self._predecessor_deadlines.clear()
             self.by_predecessor.clear()
-            self._waited_for.clear()
             return NEVER
         first = self._own_deadlines[0][0]
         if with_predecessors and self._predecessor_deadlines:

@@ -28,11 +28,16 @@ Dictionaries index by low bits; message numbers would collide there.
 """
 
 
+def key_of(stream: Any, number: int) -> Any:
+    """Return the dictionary key of a message: equal names have equal keys, and only these."""
+    return number << _STREAM_BITS | stream if isinstance(stream, int) else (stream, number)
+
+
 @final
 class MessageName:
     """A message as barriers name it. `entry` is the name as it travels: (stream, number, deadline).
 
-    `key` is a dictionary key for the message: equal names have equal keys, and only these.
+    `key` is its dictionary key (`key_of`).
     """
 
     __slots__ = ("deadline", "entry", "key", "number", "stream")
@@ -42,7 +47,7 @@ class MessageName:
         self.stream = entry[0]
         self.number: int = entry[1]
         self.deadline: Instant = entry[2]
-        self.key: Any = entry[1] << _STREAM_BITS | entry[0] if isinstance(entry[0], int) else entry[:2]
+        self.key: Any = key_of(entry[0], entry[1])
 
 
 @final

@@ -19,7 +19,7 @@ from precede.core.node import Node
 from precede.protocols.vcube2018.awaited import Awaited, Held
 from precede.protocols.vcube2018.options import VCubeOptions
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
-from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared, Slot, slot_of
+from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared, Share, Slot, slot_of
 from precede.protocols.vcube2018.progress import Ahead, Missing, Progress
 from precede.protocols.vcube2018.topology import dimension, first_child, height, responsibilities
 
@@ -59,7 +59,7 @@ class Forwarding(Node):
 
     `_delivered` is the paper's *vector_clock*, the messages delivered of each source. Together with `_ahead` it
     is *vector_max*, the messages received of each source without a gap. `_children` has the child in each
-    cluster, `_shares` the mask of the sources whose messages go to that child. `_held_from` maps a held message
+    cluster, `_shares` the sources whose messages go to that child. `_held_from` maps a held message
     to the mask of the clusters it is held from. `_in_hand` is a packet with a single message that is being
     processed: it is forwarded as it is.
     """
@@ -90,10 +90,10 @@ class Forwarding(Node):
         if self._single_tree:
             below = height(self._me, ROOT, live)
             everybody = (1 << self._positions) - 1
-            self._shares: list[Any] = [everybody if s <= below else 0 for s in clusters]
+            self._shares = [Share(everybody if s <= below else 0, 0) for s in clusters]
             self._root_height = below
         else:
-            self._shares = list(responsibilities(self._me, live))
+            self._shares = [Share(mask, shift) for mask, shift in responsibilities(self._me, live)]
 
     def _child(self, t: int) -> NodeId:
         """Return the child in cluster t + 1; NOBODY if no node of that cluster works."""

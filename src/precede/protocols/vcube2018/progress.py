@@ -7,10 +7,11 @@ numbers only. Above them every source is lacking; below them `_below` has a coun
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, final
 
 from precede.core.identity import NodeId
-from precede.protocols.vcube2018.prepared import SOURCE_BITS, Mask, Prepared, Row, Slot, slot_of
+from precede.protocols.vcube2018.prepared import SOURCE_BITS, Mask, Prepared, Row, Share, Slot, slot_of
 
 KEPT_ROWS = 64
 
@@ -24,7 +25,7 @@ class Progress:
     def __init__(self, positions: int) -> None:
         self.first = 1
         self.counted = 0
-        self._everybody: Any = (1 << positions) - 1
+        self._everybody: Any = _everybody_of(positions)
         self.lacking: list[Any] = [self._everybody]
         self._positions = positions
         self._below: list[int] = []
@@ -230,17 +231,17 @@ class Missing:
     def renew(self) -> None:
         self._number = 0
 
-    def one_of(self, rows: list[Row], share: Mask) -> Slot:
+    def one_of(self, rows: list[Row], share: Share) -> Slot:
         """Return one message of these entries that is missing and whose source is in `share`; 0 if none is."""
         for row in rows:
             if row.number != self._number:
                 self._look_up(row.number)
             missing: Any = row.mask & self._mask
             if missing:
-                missing &= share
+                missing = missing >> share.shift & share.mask
                 if missing:
                     highest: int = missing.bit_length() - 1
-                    return slot_of(highest, row.number)
+                    return slot_of(highest + share.shift, row.number)
         return 0
 
     def _look_up(self, number: int) -> None:
@@ -249,6 +250,12 @@ class Missing:
         received: Any = self._ahead.rows.get(number)
         self._number = number
         self._mask = lacking if received is None else lacking ^ (lacking & received)
+
+
+@lru_cache(maxsize=8)
+def _everybody_of(positions: int) -> Mask:
+    """Return the mask of all sources. The nodes of a world share it: 16,384 of them would need 36 MB."""
+    return (1 << positions) - 1
 
 
 def sources_of(mask: Mask) -> list[NodeId]:

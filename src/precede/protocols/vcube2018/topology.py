@@ -108,21 +108,19 @@ def dimension(live: int) -> int:
     return (live.bit_length() - 1).bit_length() if live > 1 else 0
 
 
-def responsibilities(i: NodeId, live: int) -> list[int]:
-    """Return, for each cluster s = 1 .. d, the mask of the sources whose messages i forwards into it.
+def responsibilities(i: NodeId, live: int) -> list[tuple[int, int]]:
+    """Return, for each cluster s = 1 .. d, the sources whose messages i forwards into it.
 
-    In a whole cube k = i xor 2^t is a child of i in the tree of l iff l and i agree modulo 2^(t+1).
+    They are a mask and by how many bits it is to be shifted left. In a whole cube k = i xor 2^t is a child of i
+    in the tree of l iff l and i agree modulo 2^(t+1), so all nodes share d masks and differ in the shifts.
     """
     d = dimension(live)
     if live + 1 == 1 << (1 << d):
-        return [_agreeing(i, 1 << s, 1 << d) for s in range(1, d + 1)]
+        return [(_multiples(1 << s, 1 << d), i % (1 << s)) for s in range(1, d + 1)]
     heights = _heights(i, live, 1 << d)
-    return [int("".join("1" if below >= s else "0" for below in reversed(heights)), 2) for s in range(1, d + 1)]
-
-
-def _agreeing(i: NodeId, modulus: int, positions: int) -> int:
-    """Return the mask of all positions that equal i modulo a power of two."""
-    return _multiples(modulus, positions) << (i % modulus)
+    return [
+        (int("".join("1" if below >= s else "0" for below in reversed(heights)), 2), 0) for s in range(1, d + 1)
+    ]
 
 
 @lru_cache(maxsize=64)
