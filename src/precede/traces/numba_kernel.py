@@ -11,14 +11,14 @@ day of sixty buses takes seconds, a crowd minutes.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
 try:
-    from numba import njit
-except ModuleNotFoundError:
-    njit = None
+    from precede.files.kernel_cache import cached_kernel
+except ModuleNotFoundError:  # without numba
+    cached_kernel = None  # type: ignore[assignment]
 
 from precede.traces.intervals import Floats, Ints
 
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Motion: TypeAlias = tuple[float, float, float, float, float, float]
 """t0, x0, y0, t1, x1, y1 of a segment; whole microseconds are exact in a double."""
 
-HAS_NUMBA: Final = njit is not None
+HAS_NUMBA: Final = cached_kernel is not None
 _STILL_M: Final = 1e-9
 _CELLS_PER_BOX: Final = 64
 _VAIN_TESTS: Final = 4
@@ -34,7 +34,7 @@ _VAIN_TESTS: Final = 4
 
 def jit(function: F) -> F:
     """Compile a function with numba, if it is there, and cache the result on disk."""
-    return function if njit is None else cast(F, njit(cache=True, error_model="numpy")(function))
+    return cached_kernel(function, error_model="numpy") if HAS_NUMBA else function
 
 
 # Double-double arithmetic: a number is the unevaluated sum of two doubles (Dekker 1971, Knuth TAOCP 4.2.2).

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from precede.core.errors import BadInput
+from precede.eventlog.python_values import null_mask, without_nulls
 from precede.witness.history import NEVER, History
 from precede.witness.reading.assembly import Assembly, BroadcastColumns
 from precede.witness.reading.column_names import BROADCAST, DELIVERED, OTHER, Layout
@@ -25,10 +26,8 @@ from precede.witness.reading.encode import (
     dictionary_of,
     first_missing,
     integers,
-    null_mask,
     require,
     take,
-    without_nulls,
 )
 from precede.witness.reading.logs import Log
 from precede.witness.reading.processes import ProcessTable

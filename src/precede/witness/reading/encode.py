@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from precede.core.errors import BadInput
+from precede.eventlog.python_values import null_mask, without_nulls
 from precede.witness.reading import kernels
 from precede.witness.reading.column_names import WHOLE_NUMBERS
 from precede.witness.reading.values import Place, destinations, text, whole
@@ -102,27 +103,6 @@ def integers(column: Any, first_row: int, title: str, place: Place) -> tuple[Arr
     if column.type != pa.int64():
         column = _cast(column, first_row, title, place)
     return without_nulls(column, 0), null_mask(column)
-
-
-def without_nulls(column: Any, value: int) -> Array:
-    """Return a column of integers as a numpy array with this value in place of nulls.
-
-    It reads the buffers itself: the first `to_numpy` or `fill_null` of pyarrow imports pandas, where that is
-    installed, which takes a quarter of a second.
-    """
-    stored = np.frombuffer(column.buffers()[1] or b"", column.type.to_pandas_dtype())
-    stored = stored[column.offset : column.offset + len(column)]
-    missing = null_mask(column)
-    return stored if missing is None else np.where(missing, stored.dtype.type(value), stored)
-
-
-def null_mask(column: Any) -> Array | None:
-    """Return where an Arrow column has nulls, or None if it has none."""
-    if column.null_count == 0:
-        return None
-    bits = np.unpackbits(np.frombuffer(column.buffers()[0], np.uint8), bitorder="little")
-    missing: Array = bits[column.offset : column.offset + len(column)] == 0
-    return missing
 
 
 def take(column: Any, places: Array) -> Any:

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-import numba
 import numpy as np
 
+from precede.files.kernel_cache import cached_kernel
 from precede.witness.history import GHOST, Ints
 from precede.witness.reading.column_names import BROADCAST, OTHER
 
@@ -14,8 +14,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def numba_kernel(function: F) -> F:
     """Compile a function with numba at its first call, and cache the result on disk for later processes."""
-    kernel: F = numba.njit(cache=True, nogil=True)(function)
-    return kernel
+    return cached_kernel(function, nogil=True)
 
 
 UNSEEN: Final = -(1 << 63)
