@@ -45,7 +45,6 @@ _REGISTERED: Final[Mapping[str, str]] = {
     "sources": "streams",
     "hosts": "nodes",
     "hosts_ever": "nodes",
-    "declared_down": "nodes",
     "previous": "nodes",
     "founders_heard": "nodes",
 }

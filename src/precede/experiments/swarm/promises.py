@@ -19,16 +19,27 @@ def keeps_clocks(plan: Plan) -> bool:
     return "skew" not in options or not (faults.get("jumps") or options["skew"] == SMALL_SKEW)
 
 
+def keeps_stations(plan: Plan) -> bool:
+    """Tell whether stations run as long as the order rests on them; if not, messages may be late or come twice.
+
+    WAS sends no order data: it needs a tree of reliable stations (was2021, section 3). A station that crashes
+    has forgotten everything when it starts again. CK and PRS send vectors, and keep their order then too.
+    """
+    return plan.run.protocol != "was" or not _crashes_station(plan)
+
+
 def is_live(plan: Plan) -> bool:
     """Tell whether a world keeps the promises on which liveness rests; if not, it is asked for safety only.
 
     The papers promise nothing when a station crashes, or when VCube takes a running node for a crashed one.
     """
-    faults = plan.run.faults
-    if plan.run.options.get("diagnosis") and faults.get("stalls"):
+    if plan.run.options.get("diagnosis") and plan.run.faults.get("stalls"):
         return False
-    crashes = faults.get("crashes", ())
-    return keeps_clocks(plan) and not any(str(crash["node"]).startswith("s") for crash in crashes)
+    return keeps_clocks(plan) and not _crashes_station(plan)
+
+
+def _crashes_station(plan: Plan) -> bool:
+    return any(str(crash["node"]).startswith("s") for crash in plan.run.faults.get("crashes", ()))
 
 
 def loses_store(plan: Plan) -> bool:

@@ -21,7 +21,7 @@ from precede.experiments.swarm.ends import unsettled
 from precede.experiments.swarm.events import Message, Process, events_of, message_of
 from precede.experiments.swarm.large_numbers import builder
 from precede.experiments.swarm.plan import Drawer, Plan, draw_plan, find_drawer
-from precede.experiments.swarm.promises import is_live, keeps_clocks, may_still_wait
+from precede.experiments.swarm.promises import is_live, keeps_clocks, keeps_stations, may_still_wait
 from precede.protocols.registry import Entry
 from precede.sim.hosted_node import HostedNode
 from precede.witness.many_logs import verify_one_of_many
@@ -117,8 +117,12 @@ def judge(plan: Plan, drawer: Drawer, prepared: Prepared, log: pa.Table) -> Worl
     """Judge safety from the event log, liveness and leaks from the log and the sizes of the nodes' buffers."""
     findings: dict[str, list[str]] = {"violations": [], "duplicates": [], "undelivered": [], "leaks": []}
     counts = dict.fromkeys(findings, 0)
-    order = prepared.entry.order if keeps_clocks(plan) else "none"
-    counts["violations"], counts["duplicates"], story, deliveries = _safety(log, order)
+    order = prepared.entry.order if keeps_clocks(plan) and keeps_stations(plan) else "none"
+    counts["violations"], duplicates, story, deliveries = _safety(log, order)
+    if keeps_stations(plan):
+        counts["duplicates"] = duplicates
+    elif not counts["violations"]:
+        story = ""
     live = is_live(plan)
     if live:
         findings["undelivered"] += (drawer.missing or everything_missing)(plan, prepared, log)
