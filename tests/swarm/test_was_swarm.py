@@ -38,7 +38,7 @@ def test_the_swarm_finds_the_error_that_a_fix_prevents(fix: str) -> None:
 
 @pytest.mark.parametrize("seed", [700_000_000_492, 710_000_001_390])
 def test_order_is_not_required_where_a_station_forgot_everything(seed: int) -> None:
-    """A handoff takes messages that the new station lacks for discarded ones: after a crash they may be lost."""
+    """A handoff takes messages that the new station lacks for discarded ones: they may be lost."""
     drawer, log = find_drawer("was"), TableSink()
     result = run_plan(draw_plan("was", seed, drawer), drawer, log=log)
     assert not result.failed, result.remarks

@@ -35,8 +35,8 @@ def command(
     """Serve a cell until interrupted. Stations form a tree: each pair of neighbours names each other.
 
     The cell opens when every neighbour has been heard once, whatever the order in which stations are started.
-    WAS needs stations that do not crash: one that starts again has forgotten its messages, and hosts that come from
-    it or pass it may then get a message too late or twice. CK keeps its order.
+    WAS needs stations that do not crash: one that starts again has forgotten its messages, and hosts may get a
+    message too late or twice. CK keeps its order.
 
     \b
     Example:
