@@ -7,6 +7,7 @@ clock. The Arrow schemas carry the schema version in their metadata. Importing t
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ DISCARDED: Final = 8
 OBSERVED: Final = 9
 
 
+@cache
 def event_schema() -> pa.Schema:
     """Return the schema of the event log: one row per event. `reason` of an `observed` row says what it is."""
     import pyarrow as pa

@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from precede.witness.reading.logs import LARGE_ROWS, open_log
-from precede.witness.verdict import Order, Verdict
+from precede.witness.verdict import Order, Steps, Verdict
 from precede.witness.verify import verify
 
 
@@ -25,9 +25,11 @@ class _Judged(Struct):
 _JUDGED = _Judged()
 
 
-def verify_one_of_many(events: Path | pa.Table, order: Order, members: Sequence[str] | None = None) -> Verdict:
+def verify_one_of_many(
+    events: Path | pa.Table, order: Order, members: Sequence[str] | None = None, steps: Steps = "counted"
+) -> Verdict:
     """Check the order of one event log, as `verify` does."""
     log = open_log(events)
     _JUDGED.rows += log.expected
     log.large = _JUDGED.rows >= LARGE_ROWS
-    return verify(log, order, members=members)
+    return verify(log, order, members=members, steps=steps)

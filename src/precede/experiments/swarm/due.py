@@ -6,7 +6,7 @@ and if each of its predecessors that the node has not delivered is due there too
 `lazy_expiry` the last does not help.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from precede.experiments.run import Prepared
 from precede.experiments.swarm.events import Message, Process, events_of, message_of
 from precede.experiments.swarm.plan import Plan
 from precede.experiments.swarm.swarm import up_at_end
+from precede.sim.hosted_node import HostedNode
 
 _NEVER: Final = 1 << 62
 
@@ -29,6 +30,7 @@ class _Facts(Struct):
     """
 
     place: dict[Message, int]
+    broadcast_at: list[Instant]
     deadline: list[Instant]
     past: list[int]
     delivered: dict[Process, int]
@@ -48,19 +50,17 @@ def carried_missing(
 ) -> list[str]:
     """List messages that are due at a node which is up at the end, and that it did not deliver.
 
-    `spreading` is the longest time that all carried messages need to reach all nodes. `carried` are the
-    messages that some node gives to every destination; without it, all that were carried when the world healed.
-    Without `newcomers`, nothing is due at a node that lost its store. `volatile`: nodes save only their own
-    messages, so a crash loses what others sent.
+    `spreading` is the longest time that all carried messages need to reach all nodes, from the instant at which
+    the world heals or, for a later message, from its broadcast. `carried` are the messages that some node gives
+    to every destination; without it, all that were carried when the world healed. Without `newcomers`, nothing
+    is due at a node that lost its store. `volatile`: nodes save only their own messages, so a crash loses what
+    others sent.
     """
     running = up_at_end(prepared)
     facts = _read(plan, log, running, volatile)
     if carried is not None:
         facts.carried = sum(1 << place for message, place in facts.place.items() if message in carried)
-    spread_at = plan.heal_at + spreading
-    latest = max(
-        (node.clock.read(spread_at) if node.clock else spread_at for node in running.values()), default=0
-    )
+    latest = [_latest_clock(running.values(), max(plan.heal_at, at) + spreading) for at in facts.broadcast_at]
     missing = []
     for process in running:
         if process[1] and not newcomers:
@@ -92,14 +92,20 @@ def _addressed(facts: _Facts, node: str) -> int:
     return sum(1 << place for place, to in enumerate(facts.destinations) if to is None or node in to)
 
 
-def _due(facts: _Facts, have: int, addressed: int, latest: Instant) -> int:
+def _latest_clock(nodes: Iterable[HostedNode], at: Instant) -> Instant:
+    """Return what the clock that is furthest ahead shows at an instant."""
+    return max((node.clock.read(at) if node.clock else at for node in nodes), default=0)
+
+
+def _due(facts: _Facts, have: int, addressed: int, latest: Sequence[Instant]) -> int:
     """Return the messages due at a node that has delivered `have` of those that are for it; all are bit masks.
 
-    Messages that expire by `latest` are not due. One pass is enough: predecessors come first in the log.
+    `latest` is, for each message, the latest reading of a clock at which it may arrive. A message that expires
+    by then is not due. One pass is enough: predecessors come first in the log.
     """
     due = 0
     for place, deadline in enumerate(facts.deadline):
-        if not facts.carried & addressed & 1 << place or deadline <= latest:
+        if not facts.carried & addressed & 1 << place or deadline <= latest[place]:
             continue
         open_ = facts.past[place] & addressed & ~have & ~due
         if not open_ or (not facts.lazy and _expire_before(facts, open_, deadline)):
@@ -118,7 +124,7 @@ def _just_received(fresh: Mapping[Process, tuple[Instant, int]], process: Proces
 
 
 def _read(plan: Plan, log: pa.Table, running: Mapping[Process, Any], volatile: bool) -> _Facts:
-    facts = _Facts({}, [], [], {}, 0, [], bool(plan.run.options.get("lazy_expiry")))
+    facts = _Facts({}, [], [], [], {}, 0, [], bool(plan.run.options.get("lazy_expiry")))
     known: dict[Process, int] = {}
     held: dict[Process, int] = {}
     own: dict[Process, int] = {}
@@ -134,6 +140,7 @@ def _read(plan: Plan, log: pa.Table, running: Mapping[Process, Any], volatile: b
         message = message_of(row)
         if row["kind"] == "broadcast":
             facts.place[message] = len(facts.place)
+            facts.broadcast_at.append(row["at_us"])
             facts.deadline.append(_NEVER if row["deadline_us"] is None else row["deadline_us"])
             facts.past.append(known.get(process, 0))
             facts.destinations.append(row["destinations"])

@@ -23,11 +23,11 @@ _STORED: Final[Mapping[str, tuple[str, ...]]] = {
     "net": ("cache",),
     "own": ("kept",),
     "held": ("kept", "pending"),
-    "done": ("streams", "graph", "view"),
+    "done": ("streams", "graph", "view", "applications"),
     "top": ("streams",),
     "step": ("checkpoint",),
-    "admitted": ("streams", "view"),
-    "ended": ("streams", "view"),
+    "admitted": ("streams", "view", "applications"),
+    "ended": ("streams", "view", "applications"),
     "life": ("streams",),
     "shown": ("messages",),
     "copy": ("messages",),
@@ -35,7 +35,8 @@ _STORED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """For each kind of key, what bounds the number of its keys, added up. A kind that is not listed has one key.
 
-With DRIFT a node gets a new stream when a view removed it and another one admitted it again.
+With DRIFT a node gets a new stream when a view removed it and another one admitted it again, and when it
+applies again because no sponsor answered or because it restarted (`Joining.attempts`).
 """
 
 _REGISTERED: Final[Mapping[str, str]] = {
@@ -72,6 +73,7 @@ def unsettled(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[s
     messages = count_events(log, "broadcast")
     common = {
         "streams": streams,
+        "applications": sum(hosted.store.get("lives", 0) for hosted in nodes),
         "delivered": streams * streams + (messages if _has_gaps(plan, log) else 0),
         "nodes": len(nodes),
         "messages": messages,

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from precede.core.effects import (
     Accept,
     Arrive,
+    CancelTimer,
     Deliver,
     Discard,
     Effect,
@@ -21,6 +22,7 @@ from precede.core.effects import (
     Observe,
     Persist,
     Send,
+    SetTimer,
 )
 from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import Duration, Instant
@@ -44,6 +46,9 @@ _PROGRESS: Final[Mapping[str, Callable[[NodeId, int, int], tuple[Any, Any]]]] = 
     "causal_barrier": lambda source, incarnation, number: (("top", source, incarnation), (number, ())),
 }
 """What a node has in its store about a source of which it has delivered `number` messages, by protocol."""
+
+_UNCHANGED: Final = (SetTimer, CancelTimer, Persist)
+"""Effects without an id that the simulator sees."""
 
 AGED: Final = tuple(_PROGRESS)
 """The protocols whose nodes can start with high message numbers."""
@@ -89,7 +94,7 @@ class Renamed(Around[Node]):
         ]
 
     def passed(self, effects: Effects) -> Effects:
-        return [self._seen(effect) for effect in effects]
+        return [effect if isinstance(effect, _UNCHANGED) else self._seen(effect) for effect in effects]
 
     def _seen(self, effect: Effect) -> Effect:
         """Return an effect with the ids that the simulator knows. Packets and stored values keep theirs."""

@@ -110,9 +110,9 @@ class Drawer(Struct, frozen=True):
 
 def find_drawer(protocol: str) -> Drawer:
     """Load the drawer of a protocol, of an ordering over a routing (`fifo+prophet`), or of a plug-in."""
-    allow_own_modules()
     if protocol in DRAWERS:
         return _load(DRAWERS[protocol])
+    allow_own_modules()
     return _load(_ROUTED if "+" in protocol else drawer_path(registry.find(protocol)))
 
 

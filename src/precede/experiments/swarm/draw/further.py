@@ -26,7 +26,7 @@ def add(plan: Plan, random: Random) -> Plan:
         workload["size"] = random.choice((0, 1, LARGEST))
     if not narrow and world["kind"] in ("point_to_point", "contacts") and random.random() < 0.04:
         workload["replies"] = float(workload["replies"]) * world["nodes"] / _CROWDS[-1]
-        world["nodes"] = random.choice(_CROWDS)
+        world["nodes"] = _crowd(random.choice(_CROWDS), plan)
     faults["crashes"] = [_crash(dict(crash), plan.heal_at, random) for crash in faults.get("crashes", ())]
     may_stall = "nodes" in world and not faults.get("stalls") and not run.options.get("diagnosis")
     if may_stall and random.random() < 0.2:
@@ -38,6 +38,19 @@ def add(plan: Plan, random: Random) -> Plan:
         workload["until"] = seconds_text(late + 1)
         settle += _SILENCE
     return replace(plan, run=replace(run, world=world, workload=workload, faults=faults), settle=settle)
+
+
+def _crowd(nodes: int, plan: Plan) -> int:
+    """Return how many nodes a world may have, at most `nodes`, so that it ends after all transfers.
+
+    A node of a contact network sends one message after the other, and each takes the time `overhead`. Replies
+    at most double the messages.
+    """
+    drawn: int = plan.run.world["nodes"]
+    overhead = parse_duration(plan.run.world.get("overhead", "0s"))
+    while 2 * len(plan.run.workload["script"]) * nodes * overhead > plan.settle and nodes > drawn:
+        nodes //= 2
+    return max(nodes, drawn)
 
 
 def _crash(crash: dict[str, Any], heal_at: Instant, random: Random) -> dict[str, Any]:

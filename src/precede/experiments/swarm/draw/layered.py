@@ -17,6 +17,7 @@ from precede.experiments.swarm.draw import contacts as draw_contacts
 from precede.experiments.swarm.draw import flood as draw_flood
 from precede.experiments.swarm.draw import point_to_point as draw_point_to_point
 from precede.experiments.swarm.due import carried_missing, offered_missing
+from precede.experiments.swarm.events import rows_of
 from precede.experiments.swarm.plan import Drawer, Plan, partition_of, seconds_text
 from precede.experiments.swarm.promises import loses_store
 from precede.experiments.swarm.swarm import everything_missing
@@ -131,10 +132,14 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
 
 
 def checks(plan: Plan, prepared: Prepared, log: pa.Table) -> Mapping[str, Sequence[str]]:
-    """List the answers that a rule with a Lamport clock showed above their questions."""
+    """List the answers that a rule with a Lamport clock showed above their questions.
+
+    Screens follow from four kinds of rows. Most rows are about packets, and this check is in plain Python.
+    """
     if plan.run.protocol not in _NEVER_ABOVE:
         return {}
-    listed = verify_one_of_many(log, "display").listed
+    shown = rows_of(log, "started", "observed", "broadcast", "delivered")
+    listed = verify_one_of_many(shown, "display", steps="ordered").listed
     return {"violations": [one.story or str(one) for one in listed if one.kind == "answer_above"]}
 
 

@@ -33,6 +33,7 @@ class Coverage:
         self._lists: dict[NodeId, tuple[int, frozenset[NodeId]]] = {}
         self._own: tuple[NodeId, ...] = ()
         self._unchanged = False  # are the links those of `_own`?
+        self._one_room: bool | None = None  # None: the neighbours or their lists have changed
         self._version = 0
         self._repeats = 0
         self.relays: dict[MessageId, set[NodeId]] = {}
@@ -40,10 +41,12 @@ class Coverage:
     def link_up(self, peer: NodeId) -> None:
         self._has_links = True
         self._unchanged = False
+        self._one_room = None
         self._linked[peer] = None
 
     def link_down(self, peer: NodeId) -> None:
         self._unchanged = False
+        self._one_room = None
         self._linked.pop(peer, None)
         self._heard.pop(peer, None)
         self._lists.pop(peer, None)
@@ -53,11 +56,13 @@ class Coverage:
     ) -> frozenset[NodeId]:
         """Record a peer's transmission. Return the nodes that hear it, as far as the peer's list is known."""
         if not self._has_links:  # who is heard is a neighbour
-            self._heard.pop(peer, None)
+            if self._heard.pop(peer, None) is None:
+                self._one_room = None
             self._heard[peer] = now
             if len(self._heard) > _MOST_NEIGHBOURS:
                 del self._heard[next(iter(self._heard))]
         if neighbours is not None and (peer in self._linked or peer in self._heard):
+            self._one_room = None
             self._lists[peer] = (version, frozenset(neighbours[:_MOST_NEIGHBOURS]))
             if len(self._lists) > _MOST_NEIGHBOURS:
                 del self._lists[next(iter(self._lists))]
@@ -70,6 +75,7 @@ class Coverage:
             return list(self._linked)
         for peer in [peer for peer, at in self._heard.items() if at < now - _HEARD_FOR]:
             del self._heard[peer]
+            self._one_room = None
         return list(self._heard)
 
     def is_alone(self) -> bool:
@@ -104,7 +110,11 @@ class Coverage:
     def is_one_room(self, now: Instant) -> bool:
         """Does this node hear every neighbour of its neighbours, as far as their lists are known?
 
-        A neighbour that was silent since others came has a shorter list here, which is no evidence.
+        A neighbour that was silent since others came has a shorter list here, which is no evidence. The answer
+        is kept until neighbours or lists change: to compute it took a third of a swarm world of 64 nodes.
         """
-        room = {self._me, *self.neighbours(now)}
-        return all(members <= room for _, members in self._lists.values())
+        neighbours = self.neighbours(now)
+        if self._one_room is None:
+            room = {self._me, *neighbours}
+            self._one_room = all(members <= room for _, members in self._lists.values())
+        return self._one_room

@@ -120,11 +120,11 @@ class RangesPacket(ControlOnlyPacket, frozen=True, gc=True, dict=True):
 
     control_entries: ClassVar[int] = 0
 
-    @property
+    @cached_property
     def size_bytes(self) -> int:
         return HEADER_BYTES + sum(STREAM_BYTES + NUMBER_BYTES * len(ranges) for _, _, ranges in self.streams)
 
-    @property
+    @cached_property
     def count(self) -> int:
         """Return how many ids the packet lists; 0 if its ranges are malformed."""
         listed = [expanded(ranges) for _, _, ranges in self.streams]
