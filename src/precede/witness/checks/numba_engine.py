@@ -31,6 +31,15 @@ _SHORTEST_WINDOW: Final = 16
 _ADVANCE: Final = 8
 """By how many messages the known prefix `complete` may grow at a delivery, so that each one costs little."""
 
+_MESSAGE_COLUMNS: Final = ("column", "rank", "height", "place")
+"""What a delivery needs to know of its message, in one row of an array: together they take one look at memory.
+
+The clock column of its source, its rank there, its place in the sequence of broadcasts, and the highest place
+in its past.
+"""
+
+_COLUMN, _RANK, _HEIGHT, _PLACE = range(len(_MESSAGE_COLUMNS))
+
 
 class NumbaEngine(Engine):
     """The checks of `Engine` on numpy arrays, compiled by numba."""
@@ -100,8 +109,11 @@ class NumbaEngine(Engine):
             np.full(history.messages, -1, np.int32),
         )
         stack = np.empty(rows + 1, np.int32)
-        meeting = tuple(np.zeros(history.messages, np.int32) for _ in range(3))
-        return int(_late_dense(row_arrays, schedule, window, clocks, snapshots, stack, meeting))
+        of_message = np.zeros((history.messages, len(_MESSAGE_COLUMNS)), np.int32)
+        of_message[:, _COLUMN] = column[source]
+        of_message[:, _RANK] = np.arange(1, history.messages + 1, dtype=np.int32) - base[source]
+        met = np.empty((history.messages, 2), np.int32)
+        return int(_late_dense(row_arrays, schedule, window, clocks, snapshots, stack, of_message, met))
 
 
 @numba_kernel
@@ -161,13 +173,22 @@ def _learn(
 
 @numba_kernel
 def _late_dense(
-    rows: Ints, schedule: Ints, window: Ints, clocks: Ints, past: Ints, stack: Ints, meeting: Ints
+    rows: Ints,
+    schedule: Ints,
+    window: Ints,
+    clocks: Ints,
+    past: Ints,
+    stack: Ints,
+    of_message: Ints,
+    sequence: Ints,
 ) -> Ints:
-    """Mark the late deliveries in the order of the schedule. Returns their number."""
+    """Mark the late deliveries in the order of the schedule. Returns their number.
+
+    `sequence` becomes the clock column and the rank of each message, in the order of the broadcasts.
+    """
     start, events, marks, source, base, position, column = rows
     who, until, turns = schedule
     snapshots, taken_at, snapshot_of = past
-    place, sequence, height = meeting
     late, taken, met = 0, 0, 0
     cursor = start.copy()
     latest = np.full(len(start), -1, np.int32)
@@ -188,27 +209,24 @@ def _late_dense(
                     latest[p] = taken
                     taken += 1
                 snapshot_of[m] = latest[p]
-                height[m] = highest[p]
-                sequence[met] = m
+                of_message[m, _HEIGHT] = highest[p]
+                sequence[met, 0], sequence[met, 1] = of_message[m, _COLUMN], of_message[m, _RANK]
                 met += 1
-                place[m] = met
+                of_message[m, _PLACE] = met
                 highest[p] = met
                 continue
-            s = source[m]
-            if clock[column[s]] >= m - base[s] + 1:
+            own, rank = of_message[m, _COLUMN], of_message[m, _RANK]
+            if clock[own] >= rank:
                 marks[e] |= LATE
                 late += 1
                 continue
-            if height[m] <= complete[p]:
-                clock[column[s]] = m - base[s] + 1
+            if of_message[m, _HEIGHT] <= complete[p]:
+                clock[own] = rank
             else:
                 _learn(m, clock, start, events, source, base, position, column, past, stack)
-            highest[p] = max(highest[p], place[m])
+            highest[p] = max(highest[p], of_message[m, _PLACE])
             for _ in range(_ADVANCE):  # inline: a call here made the check a third slower
-                if complete[p] == met:
-                    break
-                n = sequence[complete[p]]
-                if clock[column[source[n]]] < n - base[source[n]] + 1:
+                if complete[p] == met or clock[sequence[complete[p], 0]] < sequence[complete[p], 1]:
                     break
                 complete[p] += 1
         cursor[p] = until[turn]

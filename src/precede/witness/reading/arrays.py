@@ -176,6 +176,9 @@ class ArrayBuilder:
         """Return a column of incarnations, or None when all of them are 0."""
         if title not in self.layout.columns:
             return None
+        column = batch.column(self.layout.columns[title])
+        if pa.types.is_integer(column.type) and not without_nulls(column, 0).any():
+            return None
         incarnations, _ = self._integers(title, batch, first_row)
         if not incarnations.any():
             return None
