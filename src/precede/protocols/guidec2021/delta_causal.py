@@ -140,6 +140,9 @@ class DeltaCausal(Ordering):
                 continue
             covered: Top | None = None
             barrier = barrier_of(parsed)
+            if not past.prune and not parsed.outlived:
+                self._arrive_unpruned(parsed, barrier, last, now, effects)
+                continue
             simple = past.prune and not past.outliving
             if further_covered:
                 further_covered.clear()
@@ -179,6 +182,33 @@ class DeltaCausal(Ordering):
                     if self._lazy:
                         self._expire_predecessors(now, effects)
 
+    def _arrive_unpruned(
+        self,
+        parsed: ParsedEnvelope,
+        barrier: list[MessageName],
+        last: Top | None,
+        now: Instant,
+        effects: list[Effect],
+    ) -> None:
+        """Do the same where a delivery removes no barrier entry and adds only its own message.
+
+        Such barriers are long: with 30 entries each, one look at an entry instead of three.
+        """
+        position = self._first_lacked(barrier, 0, now)
+        if position >= 0:
+            self._waiting.file(Pending(parsed, barrier, position, now))
+            self._held.hold(parsed.envelope, effects)
+            return
+        settled = self._settled(parsed.name, last) if self._waiting.by_predecessor else None
+        self._past.follow(last, parsed.name)
+        if self._durable:
+            effects.append(self._past.saved_top(parsed.stream, parsed.stamp))
+        effects.append(parsed.deliver)
+        if settled is not None:
+            self._wake(settled, now, effects)
+            if self._lazy:
+                self._expire_predecessors(now, effects)
+
     def _settled(self, name: MessageName, last: Top | None) -> list[Any]:
         """Return the keys of the predecessors that nothing needs to wait for once this message is delivered.
 
@@ -206,14 +236,20 @@ class DeltaCausal(Ordering):
 
     def _lacks(self, pending: Pending, now: Instant) -> bool:
         """Move `position` to a predecessor that is neither delivered nor expired. False if there is none."""
-        tops, barrier = self._past.tops, pending.barrier
-        for position in range(pending.position, len(barrier)):
+        position = self._first_lacked(pending.barrier, pending.position, now)
+        if position >= 0:
+            pending.position = position
+        return position >= 0
+
+    def _first_lacked(self, barrier: list[MessageName], begin: int, now: Instant) -> int:
+        """Return the position of an entry from `begin` on that is neither delivered nor expired; -1 if none."""
+        tops = self._past.tops
+        for position in range(begin, len(barrier)):
             entry = barrier[position]
             top = tops.get(entry.stream)
             if (top is None or top.number < entry.number) and entry.deadline > now:
-                pending.position = position
-                return True
-        return False
+                return position
+        return -1
 
     def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> list[Any]:
         """Deliver a message that waited (code 3), or discard it if it has expired (E9).
@@ -228,7 +264,10 @@ class DeltaCausal(Ordering):
             self._discard(parsed, "duplicate" if passed else "expired_pending", effects)
             return []
         settled = self._settled(parsed.name, last)
-        self._past.deliver(parsed.name, pending.barrier)
+        if self._past.prune or parsed.outlived:
+            self._past.deliver(parsed.name, pending.barrier)
+        else:
+            self._past.follow(last, parsed.name)
         if self._durable:
             effects.append(self._past.saved_top(parsed.stream, parsed.stamp))
         effects.append(parsed.deliver)

@@ -92,12 +92,15 @@ class Past:
                     self.cover(top)
                 if entry.key in outliving:
                     del outliving[entry.key]
-        top = self.tops.get(name.stream)
+        self.follow(self.tops.get(name.stream), name)
+
+    def follow(self, top: Top | None, name: MessageName) -> None:
+        """Record the delivery of a message after `top`, the last one of its stream."""
         if top is None:
             self.begin(name)
             return
-        if top.deadline > deadline and top.in_barrier:
-            outliving[top.name.key] = top.name.entry
+        if top.deadline > name.deadline and top.in_barrier:
+            self.outliving[top.name.key] = top.name.entry
         self.advance(top, name)
 
     def begin(self, name: MessageName) -> None:
@@ -180,4 +183,7 @@ def barrier_of(parsed: ParsedEnvelope) -> list[MessageName]:
     """Return the barrier of a message. It is parsed once for all nodes that receive the message."""
     if parsed.barrier is None:
         parsed.barrier = [MessageName(entry) for entry in parsed.stamp]
+        for entry in parsed.barrier:
+            if entry.deadline > parsed.deadline:
+                parsed.outlived = True
     return parsed.barrier

@@ -52,7 +52,10 @@ class MessageName:
 
 @final
 class ParsedEnvelope:
-    """An envelope and its fields. `sort_key` is the deadline as a boxed float: it sorts fastest."""
+    """An envelope and its fields. `sort_key` is the deadline as a boxed float: it sorts fastest.
+
+    `outlived`: an entry of `barrier` has a later deadline than the message.
+    """
 
     __slots__ = (
         "_discard",
@@ -67,6 +70,7 @@ class ParsedEnvelope:
         "id",
         "message",
         "number",
+        "outlived",
         "payload_bytes",
         "sort_key",
         "stamp",
@@ -89,6 +93,7 @@ class ParsedEnvelope:
         self._discard: Discard | None = None
         self.stamp: Any = envelope.stamp
         self.barrier: list[MessageName] | None = None
+        self.outlived = False
         self.deliver = Deliver(message, envelope)
         self.payload_bytes: int = len(message.payload)
         self.control_bytes: int = envelope.control_bytes
