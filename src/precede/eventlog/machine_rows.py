@@ -143,6 +143,26 @@ class MachineRows(Rows):
         write_i64_le(self._wire, wire_bytes)
         write_i32_le(self._messages, self._in_packet)
 
+    def sized_packet(
+        self,
+        kind: int,
+        code: int,
+        process: int,
+        now: Instant,
+        peer: NodeId,
+        over: int,
+        size: int,
+        control: int,
+        entries: int,
+        messages: int,
+    ) -> None:
+        at: i64 = now
+        self._row(at, at, size, process, peer, code, kind, over)
+        write_i64_le(self._control, control)
+        write_i64_le(self._entries, entries)
+        write_i64_le(self._wire, -1)
+        write_i32_le(self._messages, messages)
+
     def _measure(self, packet: Packet) -> None:
         """Reads and keeps the sizes of a packet; the same packet often goes to several nodes in turn."""
         self._size_bytes = packet.size_bytes

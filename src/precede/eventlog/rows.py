@@ -91,6 +91,24 @@ class Rows:
             packet.control_bytes, packet.messages, wire_bytes, packet.control_entries, CONTINUED,
         )  # fmt: skip
 
+    def sized_packet(
+        self,
+        kind: int,
+        code: int,
+        process: int,
+        now: Instant,
+        peer: NodeId,
+        over: int,
+        size: int,
+        control: int,
+        entries: int,
+        messages: int,
+    ) -> None:
+        """Writes a row about a packet of known sizes, at a node whose clock is the world's."""
+        self._buffer += _PACKET.pack(
+            now, process, peer, size, code, kind, over, now, control, messages, -1, entries, CONTINUED
+        )
+
     def size(self) -> int:
         return len(self._buffer)
 

@@ -29,6 +29,7 @@ from precede.experiments.faults import read_clocks, read_faults
 from precede.experiments.keys import read_key, read_table
 from precede.experiments.run_table import NEVER, RunTable
 from precede.experiments.tables import Table
+from precede.experiments.timed_contacts.choosing import build_carrying_node, is_timed, timed_world
 from precede.experiments.workload import WorkloadTable, read_workload
 from precede.experiments.worlds.kinds import BuiltWorld, Presence, WorldKind, WorldTable, find_kind
 from precede.lake.integrity import local_file
@@ -195,7 +196,7 @@ def prepare(
     recorder = Recorder(
         run.id, built.names, sink, packets_received=read_key(RunTable, run.table(), "log") == "full"
     )
-    world, workload = _assemble(run, entry, built, recorder, make_world or World, build_node)
+    world, workload = _assemble(run, entry, built, recorder, make_world, build_node)
     if replay is not None:
         workload = replay.workload
     if watch is not None:
@@ -287,7 +288,7 @@ def _assemble(
     entry: registry.Entry[Any],
     built: BuiltWorld,
     recorder: Recorder,
-    make_world: type[World],
+    make_world: type[World] | None,
     build_node: BuildNode,
 ) -> tuple[World, Workload]:
     kind = str(run.world["kind"])
@@ -297,6 +298,13 @@ def _assemble(
         )
     members = built.all_members()
     options = _read_options(run, entry)
+    table = Table(run.workload, "workload", run.scenario, base=Path(run.base))
+    workload = read_workload(table, built.names, built.all_sources())
+    if make_world is None:
+        make_world = World
+        undisturbed = not run.faults and build_node is registry.build_node
+        if undisturbed and is_timed(built.network, workload, options, len(built.names), run.seed):
+            make_world, build_node = timed_world(), build_carrying_node
 
     def make_node(node: NodeId, incarnation: int, random: Random) -> Node:
         context = Context(node, members, options, random, incarnation)
@@ -304,8 +312,7 @@ def _assemble(
 
     clocks = read_clocks(Table(run.faults, "faults", run.scenario), built.names, run.seed)
     world = make_world(run.seed, len(built.names), make_node, built.network, recorder, clocks)
-    table = Table(run.workload, "workload", run.scenario, base=Path(run.base))
-    return world, read_workload(table, built.names, built.all_sources())
+    return world, workload
 
 
 def _read_options(run: Run, entry: registry.Entry[Any]) -> Any:

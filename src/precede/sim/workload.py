@@ -113,6 +113,11 @@ class Workload:
         return max((birth.at for birth in self._script), default=0)
 
     @property
+    def is_for_all(self) -> bool:
+        """True if every message goes to all nodes."""
+        return not self._destinations.least and all(birth.to is None for birth in self._script)
+
+    @property
     def is_endless(self) -> bool:
         """True if messages may go on for as long as the world runs."""
         talks_on = self._gap is not None and self._count is None and bool(self._sources)

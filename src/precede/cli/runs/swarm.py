@@ -152,6 +152,7 @@ def _show(result: Any, shrinking: bool, record: Path | None) -> None:
     from precede.experiments.swarm.plan import draw_plan, find_drawer
     from precede.experiments.swarm.shrink import shrink
     from precede.experiments.swarm.swarm import replay_line
+    from precede.sim.world import World
 
     drawer = find_drawer(result.protocol)
     plan = draw_plan(result.protocol, result.seed, drawer)
@@ -169,7 +170,7 @@ def _show(result: Any, shrinking: bool, record: Path | None) -> None:
     print("\n".join(smallest.remarks))
     if not any(remark.startswith("Traceback") for remark in smallest.remarks):
         sink = TableSink()
-        prepared = prepare(plan.run, sink)
+        prepared = prepare(plan.run, sink, make_world=World)
         prepared.world.schedule(plan.heal_at, prepared.world.heal, plan.dead)
         prepared.world.run(plan.end)
         prepared.recorder.flush()

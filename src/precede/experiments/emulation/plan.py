@@ -28,7 +28,7 @@ def plan_of(run: Run, entry: registry.Entry[Any] | None = None) -> tuple[Plan, p
     _check_links_are_reported(run)
     sink = TableSink()
     watch = _Watch()
-    prepared = prepare(run, sink, entry, watch.begin)
+    prepared = prepare(run, sink, entry, watch.begin, make_world=World)
     prepared.world.run(prepared.end)
     prepared.recorder.flush()
     built, events = prepared.built, sink.events()

@@ -21,6 +21,7 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Replay, Run, prepare
 from precede.sim.networks.measured import MeasuredNetwork
 from precede.sim.workload import Birth, Workload
+from precede.sim.world import World
 
 Hop = tuple[Instant, NodeId]
 """When a node first received a message, and from which node."""
@@ -74,7 +75,7 @@ def run_again(run: Run, plan: Plan, measured: Measured, emulated: pa.Table) -> A
     sink = TableSink()
     network = MeasuredNetwork(measured.ends, arrived)
     replay = Replay(network, Workload(script=_births(plan, emulated)), _left(plan, emulated))
-    prepared = prepare(run, sink, replay=replay)
+    prepared = prepare(run, sink, replay=replay, make_world=World)
     prepared.world.run(plan.end)
     prepared.recorder.flush()
     return Again(sink.events(), hops, network.counters())

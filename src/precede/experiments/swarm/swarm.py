@@ -24,6 +24,7 @@ from precede.experiments.swarm.plan import Drawer, Plan, draw_plan, find_drawer
 from precede.experiments.swarm.promises import is_live, keeps_clocks, keeps_stations, may_still_wait
 from precede.protocols.registry import Entry
 from precede.sim.hosted_node import HostedNode
+from precede.sim.world import World
 from precede.witness.many_logs import verify_one_of_many
 from precede.witness.verdict import read_order
 
@@ -104,7 +105,7 @@ def run_plan(
     name, seed = plan.run.protocol, plan.run.seed
     sink = log if log is not None else TableSink()
     try:
-        prepared = prepare(plan.run, sink, entry, build_node=builder(plan))
+        prepared = prepare(plan.run, sink, entry, make_world=World, build_node=builder(plan))
         prepared.world.schedule(plan.heal_at, prepared.world.heal, plan.dead)
         prepared.world.run(plan.end)
         prepared.recorder.flush()

@@ -11,7 +11,7 @@ time cross any number of hops within one instant.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, final
 
@@ -24,6 +24,7 @@ from precede.core.messages import Packet
 from precede.sim.draws import Draws
 from precede.sim.networks.network import CONTACTS_BEGIN, CONTACTS_END, Network, Simulator
 from precede.sim.queue import Soon
+from precede.sim.randomness import Generators
 
 if TYPE_CHECKING:
     from precede.sim.node_inputs import NodeInputs
@@ -207,14 +208,44 @@ class ContactNetwork(Network):
         return self._transmitters.setdefault(node, Transmitter())
 
     def _time(self, sender: NodeId, packet: Packet) -> Duration:
-        took = round(packet.size_bytes * SECOND / self._bandwidth) + self._overhead * packet.messages
+        took = self.least_time(packet.size_bytes, packet.messages)
         if self._jitter is not None and packet.messages:
-            draws = self._jitters.get(sender)
-            if draws is None:
-                draws = self._jitters[sender] = self._jitter.draws(self.world.generators, "jitter", sender)
+            draws = self.jitter_of(sender)
+            assert draws is not None
             for _ in range(packet.messages):
                 took += draws.next()
         return took
+
+    def least_time(self, size_bytes: int, messages: int) -> Duration:
+        """Return how long the transfer of a packet takes without jitter."""
+        return round(size_bytes * SECOND / self._bandwidth) + self._overhead * messages
+
+    def jitter_of(self, sender: NodeId) -> Draws | None:
+        """Return the draws of the jitter of a sender's transfers, or None if there is no jitter."""
+        draws = self._jitters.get(sender)
+        if draws is None and self._jitter is not None:
+            draws = self._jitters[sender] = self._jitter.draws(self.world.generators, "jitter", sender)
+        return draws
+
+    def always_takes_time(self, seed: int) -> bool:
+        """True if each link direction transmits alone, summaries are free, and no first transfer takes no time.
+
+        A sender's first transfer to end is one of its first draws, as many as it has contacts.
+        """
+        if self._share != "link" or not self._free_summaries:
+            return False
+        if self._jitter is None or self.least_time(1, 1) > 0:
+            return self.least_time(1, 1) > 0
+        contacts = Counter([node for a, b, _, _ in self._begins for node in (a, b)])
+        for node, count in contacts.items():
+            draws = self._jitter.draws(Generators(seed), "jitter", node)
+            if min([draws.next() for _ in range(count)]) == 0:
+                return False
+        return True
+
+    def count_cuts(self, transfers: int) -> None:
+        """Count transfers that a link cut short, for a world that carries them out itself."""
+        self._counts["transfers_cut"] += transfers
 
     def _transmit(self, transmitter: Transmitter) -> None:
         if transmitter.flying is not None or not transmitter.queue:
