@@ -66,6 +66,29 @@ def test_summaries_are_repeated_at_the_interval_of_refresh() -> None:
     node.link_up(1, SECOND, RADIO)
     for turn in (1, 2):
         effects = node.timer(timer.key, turn * 5 * SECOND)
-        summaries = [e for e in effects if isinstance(e, Send) and isinstance(e.packet, SummaryPacket)]
-        assert [send.to for send in summaries] == [1]
+        (summary,) = summaries(effects)
+        assert summary.to == 1
+        if summary.key is not None:
+            node.sent(summary.key, turn * 5 * SECOND, True)
         assert [e.at for e in effects if isinstance(e, SetTimer)] == [(turn + 1) * 5 * SECOND]
+
+
+def test_a_summary_is_not_repeated_to_a_peer_before_the_last_one_has_left() -> None:
+    """On a slow link repeated summaries would fill the queue, and messages would never get their turn."""
+    node = new("unordered", refresh="5s")
+    (timer,) = [effect for effect in node.start(0, {}) if isinstance(effect, SetTimer)]
+    for peer in (1, 2):
+        node.link_up(peer, SECOND, RADIO)
+    first = {send.to: send.key for send in summaries(node.timer(timer.key, 5 * SECOND))}
+    assert set(first) == {1, 2}
+    assert not summaries(node.timer(timer.key, 10 * SECOND))
+    assert not node.sent(first[2], 12 * SECOND, True)
+    assert [send.to for send in summaries(node.timer(timer.key, 15 * SECOND))] == [2]
+    node.link_down(1, 16 * SECOND, RADIO)
+    node.link_up(1, 17 * SECOND, RADIO)
+    node.sent(first[1], 18 * SECOND, False)
+    assert [send.to for send in summaries(node.timer(timer.key, 20 * SECOND))] == [1]
+
+
+def summaries(effects: Effects) -> list[Send]:
+    return [e for e in effects if isinstance(e, Send) and isinstance(e.packet, SummaryPacket)]

@@ -20,7 +20,7 @@ class Link:
     that the peer received meanwhile. In the order of reception it is `_received`, which needs no ranks; in any
     other order it is the heap `_ranked`. `synced` is True once the peer has sent its summary. If transfers take
     time, `in_flight` is the message that the network transmits since `sent_at`. `number` distinguishes this
-    contact from earlier ones with the same peer.
+    contact from earlier ones with the same peer. `summary_queued`: a repeated summary has not left yet.
     """
 
     __slots__ = (
@@ -32,6 +32,7 @@ class Link:
         "lacked",
         "number",
         "sent_at",
+        "summary_queued",
         "synced",
     )
 
@@ -41,6 +42,7 @@ class Link:
         self.lacked: dict[MessageId, ParsedEnvelope] = {}
         self.in_flight: ParsedEnvelope | None = None
         self.sent_at: Instant = 0
+        self.summary_queued = False
         self._order = order
         self._received: deque[ParsedEnvelope] = deque()
         self._ranked: list[tuple[Any, int, ParsedEnvelope]] = []

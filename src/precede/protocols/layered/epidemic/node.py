@@ -56,6 +56,7 @@ from precede.protocols.registry import DisseminationEntry
 
 _EXPIRE: Final = ("net", "expire")
 _REFRESH: Final = ("net", "refresh")
+_SUMMARY: Final = "summary"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -141,8 +142,13 @@ class Epidemic(Dissemination):
         assert type(key) is tuple
         peer = int(key[1])
         link = self._links.get(peer)
-        if link is None or link.in_flight is None or link.number != key[2]:
-            return NOTHING  # the message was sent in an earlier contact with this peer
+        if link is None or link.number != key[2]:
+            return NOTHING  # it was sent in an earlier contact with this peer
+        if key[-1] == _SUMMARY:
+            link.summary_queued = False
+            return NOTHING
+        if link.in_flight is None:
+            return NOTHING
         parsed, link.in_flight = link.in_flight, None
         effects: list[Effect] = []
         if not ok:
@@ -160,8 +166,7 @@ class Epidemic(Dissemination):
             self._expire(now, effects)
         elif key == _REFRESH:
             self._expire(now, effects)
-            summary = self._summary()
-            effects += [Send(summary, peer, RADIO) for peer in self._links]
+            self._repeat_summary(effects)
             effects.append(SetTimer(_REFRESH, now + self._refresh))
         return effects
 
@@ -264,6 +269,16 @@ class Epidemic(Dissemination):
     def _summary(self) -> Packet:
         held = self._cache.summary()
         return SummaryPacket(held.union(self._evicted.ids) if self._evicted.ids else held)
+
+    def _repeat_summary(self, effects: list[Effect]) -> None:
+        """Send each peer a summary, unless the last one is still queued: messages must get their turn too."""
+        summary = self._summary()
+        for peer, link in self._links.items():
+            if self._immediate:
+                effects.append(Send(summary, peer, RADIO))
+            elif not link.summary_queued:
+                link.summary_queued = True
+                effects.append(Send(summary, peer, RADIO, ("net", peer, link.number, _SUMMARY)))
 
     def _offer(
         self, link: Link, peer: NodeId, peer_ids: frozenset[MessageId], now: Instant, effects: list[Effect]
