@@ -3,7 +3,7 @@
 A run is simulated, verified, and measured from its rows alone (`measures.py`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -61,20 +61,28 @@ class Point(Struct, frozen=True):
 
 
 class Scale(Struct, frozen=True):
-    """The number of runs of each point; `own` has the experiments with the same number at every scale."""
+    """The number of runs of each point; `own` has the experiments with the same number at every scale.
+
+    `in_full` has, for an experiment, the readings that get all runs in large networks too.
+    """
 
     runs: int
     runs_when_large: int | None = None
     large: int = 1 << 30
     largest: int = 1 << 30
+    in_full: Mapping[str, Sequence[str]] = {}
     own: Mapping[str, int] = {}
+
+    def is_large(self, point: Point) -> bool:
+        return point.nodes > self.large
 
     def runs_of(self, point: Point) -> int:
         if point.experiment in self.own:
             return self.own[point.experiment]
         if point.nodes > self.largest:
             return 0
-        if self.runs_when_large is not None and point.nodes > self.large:
+        is_in_full = point.start in self.in_full.get(point.experiment, ())
+        if self.runs_when_large is not None and self.is_large(point) and not is_in_full:
             return self.runs_when_large
         return self.runs
 
@@ -102,7 +110,7 @@ def units(folder: Path, scale: str, more: bool = False) -> list[Unit]:
     return [
         unit_of("vcube2018", point, seed)
         for point in points
-        for seed in seeds_of(tables, repetitions.runs_of(point), more)
+        for seed in seeds_of(tables, repetitions.runs_of(point), more and not repetitions.is_large(point))
     ]
 
 
