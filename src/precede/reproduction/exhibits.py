@@ -12,6 +12,9 @@
     where = { }
     x_label = "propagation time"
     y_label = "tuples / N²"
+
+A distribution has `bins` instead of `x` and `y`: the measure of each place on the x axis, by its label. With
+several experiments (`experiment = ["main", "single_tree"]`) each has its own curves.
 """
 
 import math
@@ -36,9 +39,10 @@ class FigureSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     name: str
     title: str
-    experiment: str
-    x: str
-    y: str | tuple[str, ...]
+    experiment: str | tuple[str, ...]
+    x: str = ""
+    y: str | tuple[str, ...] = ()
+    bins: Mapping[str, str] = {}
     curves: tuple[str, ...] = ()
     where: Mapping[str, Any] = {}
     x_label: str = ""
@@ -49,7 +53,19 @@ class FigureSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def measures(self) -> tuple[str, ...]:
+        if self.bins:
+            return tuple(self.bins.values())
         return (self.y,) if isinstance(self.y, str) else self.y
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        return (self.experiment,) if isinstance(self.experiment, str) else self.experiment
+
+    def place(self, measure: str, axes: Mapping[str, Any]) -> float | None:
+        """Return the place of a measure at a point on the x axis; None if the point does not fix it."""
+        if self.bins:
+            return float(self.measures.index(measure))
+        return _place(axes[self.x]) if self.x in axes else None
 
 
 class CurvePoint(NamedTuple):
@@ -142,11 +158,19 @@ def curves_of(spec: FigureSpec, samples: Sequence[Sample]) -> dict[str, list[Cur
             values = _values(point, measure)
             if not values:
                 continue
-            axes = [f"{axis} {_plain(point[0].varied[axis])}" for axis in spec.curves]
-            name = ", ".join([*axes, *([measure] if len(spec.measures) > 1 or not axes else [])])
-            x = _place(point[0].varied[spec.x])
+            x = spec.place(measure, point[0].varied)
+            assert x is not None, "a point has every axis of its experiment"
+            name = _curve_name(spec, point[0], measure)
             curves.setdefault(name, []).append(CurvePoint(x, *_mean_and_interval(values)))
     return {name: sorted(points) for name, points in curves.items()}
+
+
+def _curve_name(spec: FigureSpec, sample: Sample, measure: str) -> str:
+    names = [sample.experiment] if len(spec.experiments) > 1 else []
+    names += [f"{axis} {_plain(sample.varied[axis])}" for axis in spec.curves]
+    if not spec.bins and (len(spec.measures) > 1 or not names):
+        names.append(measure)
+    return ", ".join(names) or sample.experiment
 
 
 def published_values(spec: FigureSpec, claims: Sequence[Claim]) -> list[PublishedValue]:
@@ -158,7 +182,7 @@ def published_values(spec: FigureSpec, claims: Sequence[Claim]) -> list[Publishe
 
 
 def _published_value(spec: FigureSpec, claim: Claim) -> PublishedValue | None:
-    is_about = claim.experiment == spec.experiment and claim.measure in spec.measures and claim.against is None
+    is_about = claim.experiment in spec.experiments and claim.measure in spec.measures and claim.against is None
     if not is_about or claim.statistic != "mean":
         return None
     if any(spec.where.get(key, value) != value for key, value in claim.where.items()):
@@ -166,7 +190,7 @@ def _published_value(spec: FigureSpec, claim: Claim) -> PublishedValue | None:
     low, high = claim.bounds
     if not (math.isfinite(low) or math.isfinite(high)):
         return None
-    x = _place(claim.where[spec.x]) if spec.x in claim.where else None
+    x = spec.place(claim.measure, claim.where)
     if low == high:
         return PublishedValue(x, low, None, None, claim.says)
     ends = [end if math.isfinite(end) else None for end in (low, high)]
@@ -198,7 +222,7 @@ def _mean_and_interval(values: Sequence[float]) -> tuple[float, float | None, fl
 
 def _belongs(spec: FigureSpec, sample: Sample) -> bool:
     matches = all(sample.varied.get(key) == value for key, value in spec.where.items())
-    return sample.experiment == spec.experiment and matches
+    return sample.experiment in spec.experiments and matches
 
 
 def _plain(value: Any) -> str:

@@ -78,7 +78,7 @@ def figures_of(result: Reproduction) -> Iterator[tuple[FigureSpec, Figure]]:
         lines = [Curve(name, [Point(*point) for point in points]) for name, points in curves.items()]
         marks = [Mark(*value) for value in published_values(spec, result.claims.claim)]
         labels = (spec.title, spec.x_label or spec.x, spec.y_label or spec.measures[0])
-        yield spec, Figure(*labels, lines, marks, log_x=spec.log_x, log_y=spec.log_y)
+        yield spec, Figure(*labels, lines, marks, tuple(spec.bins), log_x=spec.log_x, log_y=spec.log_y)
 
 
 def published(claim: Claim) -> str:

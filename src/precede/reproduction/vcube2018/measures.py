@@ -75,6 +75,9 @@ def _measure_packets(carried: Integers, size: Integers, node: Integers, nodes: i
     np.maximum.at(most, node, carried)
     measures["node_most_7_to_11_percent"] = _percent((most >= 7) & (most <= 11))
     measures["node_most_8_to_12_percent"] = _percent((most >= 8) & (most <= 12))
+    measures |= {f"node_most_{count}_percent": _percent(most == count) for count in range(6, 15)}
+    measures["node_most_under_6_percent"] = _percent(most < 6)
+    measures["node_most_over_14_percent"] = _percent(most > 14)
     measures["node_aggregates_percent"] = _percent(most > 1)
     measures["node_most_mean"] = float(most.mean())
     return measures
@@ -106,6 +109,7 @@ def _measure_dependencies(rows: Rows) -> dict[str, float]:
         "0": dependencies == 0,
         "1_to_4": (dependencies >= 1) & (dependencies <= 4),
         "5_to_9": (dependencies >= 5) & (dependencies <= 9),
+        "10_to_12": (dependencies >= 10) & (dependencies <= 12),
         "over_12": dependencies > 12,
     }
     return {
@@ -164,7 +168,13 @@ def _measure_buffers(rows: Rows, nodes: int) -> dict[str, float]:
     last[:-1] = (node[1:] != node[:-1]) | (at[1:] != at[:-1])
     most = np.zeros(nodes, np.int64)
     np.maximum.at(most, node[last], held[last])
+    bins = {
+        f"buffer_{low + 1}_to_{low + 50}_percent": _percent((most > low) & (most <= low + 50))
+        for low in range(50, 250, 50)
+    }
     return {
+        **bins,
+        "buffer_over_250_percent": _percent(most > 250),
         "buffer_most_mean": float(most.mean()),
         "buffer_at_most_50_percent": _percent(most <= 50),
         "buffer_over_250_nodes": int((most > 250).sum()),
