@@ -93,9 +93,10 @@ def units(folder: Path, scale: str, more: bool = False) -> list[Unit]:
             varied=plain(point),
             seed=seed,
             replicate=str(seed),
-            given={"point": plain(point, ())} | {name: getattr(precision, name) for name in _LENGTH},
+            given={"point": plain(point, ())}
+            | {name: tables["experiment"][own].get(name, getattr(precision, name)) for name in _LENGTH},
         )
-        for points in experiments.values()
+        for own, points in experiments.items()
         for point in points
         for seed in seeds_of(tables, precision.runs, more)
     ]
