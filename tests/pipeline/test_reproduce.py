@@ -294,6 +294,18 @@ def test_claims_that_stay_open_get_more_seeds_once(papers, tmp_path):
     assert (again.units, again.finished_before) == (12, 12)
 
 
+def test_a_request_that_needs_fewer_seeds_stores_no_fewer(papers, tmp_path):
+    lake = Lake(tmp_path / "lake")
+    folder = papers / "prs1997"
+    reproduce(lake, [Request(key="prs1997", folder=folder, scale="paper")], None)
+    (table,) = reproduce(
+        lake, [Request(key="prs1997", folder=folder, scale="paper", exhibit="table9")], None, store=True
+    )
+    assert table.units == 6, "its claim is decided by the first two seeds"
+    stored = [point for point in read_results(folder).points if point.experiment == "figure4"]
+    assert [point.replicates for point in stored] == [("1", "2", "3", "4")] * 3
+
+
 def test_a_failed_unit_is_reported_and_tried_again(papers, tmp_path, monkeypatch):
     lake = Lake(tmp_path / "lake")
     measure = prs1997.measure_run

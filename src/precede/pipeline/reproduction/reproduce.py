@@ -68,7 +68,8 @@ def reproduce(
             job.write_tables(SWEEPS, one.request.name, tables)
             if store and not result.failed:
                 request = one.request
-                write_results(request.folder, add_results(request.folder, request.key, request.scale, marks))
+                measured = _with_more_seeds(one, marks, lake_marks)
+                write_results(request.folder, add_results(request.folder, request.key, request.scale, measured))
             results.append(result)
     return results
 
@@ -135,6 +136,24 @@ def _units(one: _Prepared, marks: Marks) -> list[Unit]:
         everything = one.experiments if "*" in experiments else experiments
         more = [unit for unit in one.paper.units(folder, scale, more=True) if unit.experiment in everything]
     return list({unit.id: unit for unit in (*first, *more)}.values())
+
+
+def _with_more_seeds(
+    one: _Prepared, measured: list[tuple[Unit, dict[str, Any]]], marks: Marks
+) -> list[tuple[Unit, dict[str, Any]]]:
+    """Add the seeds with which another request measured the same experiments, where all of them are finished."""
+    scale = one.request.scale
+    seeds: dict[str, list[Unit]] = {unit.experiment: [] for unit, _ in measured}
+    for unit in one.paper.units(one.request.folder, scale, more=scale == "paper"):
+        if unit.experiment in seeds:
+            seeds[unit.experiment].append(unit)
+    known = {unit.id for unit, _ in measured}
+    added: list[tuple[Unit, dict[str, Any]]] = []
+    for units in seeds.values():
+        others = [(unit, marks.read(unit.id)) for unit in units if unit.id in marks.facts]
+        if len(others) == len(units) and all(mark["status"] == "finished" for _, mark in others):
+            added += [(unit, mark) for unit, mark in others if unit.id not in known]
+    return measured + added
 
 
 def _is_missing(marks: Marks, request: Request, unit: Unit, retry: bool) -> bool:
