@@ -141,7 +141,7 @@ def _units(one: _Prepared, marks: Marks) -> list[Unit]:
 def _with_more_seeds(
     one: _Prepared, measured: list[tuple[Unit, dict[str, Any]]], marks: Marks
 ) -> list[tuple[Unit, dict[str, Any]]]:
-    """Add the seeds with which another request measured the same experiments, where all of them are finished."""
+    """Add the seeds with which another request measured the same experiments, if all are finished."""
     scale = one.request.scale
     seeds: dict[str, list[Unit]] = {unit.experiment: [] for unit, _ in measured}
     for unit in one.paper.units(one.request.folder, scale, more=scale == "paper"):

@@ -3,7 +3,7 @@
 A run is simulated, verified, and measured from its rows alone (`measures.py`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -61,16 +61,12 @@ class Point(Struct, frozen=True):
 
 
 class Scale(Struct, frozen=True):
-    """The number of runs of each point; `own` has the experiments with the same number at every scale.
-
-    `in_full` has, for an experiment, the readings that get all runs in large networks too.
-    """
+    """The number of runs of each point; `own` has the experiments with the same number at every scale."""
 
     runs: int
     runs_when_large: int | None = None
     large: int = 1 << 30
     largest: int = 1 << 30
-    in_full: Mapping[str, Sequence[str]] = {}
     own: Mapping[str, int] = {}
 
     def is_large(self, point: Point) -> bool:
@@ -81,8 +77,7 @@ class Scale(Struct, frozen=True):
             return self.own[point.experiment]
         if point.nodes > self.largest:
             return 0
-        is_in_full = point.start in self.in_full.get(point.experiment, ())
-        if self.runs_when_large is not None and self.is_large(point) and not is_in_full:
+        if self.runs_when_large is not None and self.is_large(point):
             return self.runs_when_large
         return self.runs
 
