@@ -100,6 +100,9 @@ class Point(Struct, frozen=True):
         """Return how long a transmission takes besides its bytes, in seconds."""
         return "uniform(0.001, 0.005)"
 
+    def radio_reach(self) -> float:
+        return REACH
+
     def last_birth(self) -> Instant:
         if self.layout == "grid":
             return self.floods * SECOND
@@ -108,7 +111,7 @@ class Point(Struct, frozen=True):
     def _world(self) -> dict[str, Any]:
         world: dict[str, Any] = {
             "kind": "flood",
-            "reach": REACH,
+            "reach": self.radio_reach(),
             "delay": self.hop_delay(),
             "bandwidth": 125_000,
             "collisions": self.collisions,
@@ -161,8 +164,18 @@ class SlowPoint(Point, frozen=True):
         return self.hop
 
 
+class FarPoint(Point, frozen=True):
+    """A point whose radios reach so far that moving nodes are hardly ever cut off."""
+
+    reach: float = REACH
+
+    def radio_reach(self) -> float:
+        return self.reach
+
+
 def _point(given: Mapping[str, Any]) -> Point:
-    return msgspec.convert(given, SlowPoint if "hop" in given else Point)
+    kind = SlowPoint if "hop" in given else FarPoint if "reach" in given else Point
+    return msgspec.convert(given, kind)
 
 
 def units(folder: Path, scale: str, more: bool = False) -> list[Unit]:
