@@ -1,12 +1,13 @@
 """The experiments of guidec2021 (section VI): `experiments.toml` as points, a point and a seed as a run.
 
-A run is simulated, verified, and measured from its rows (`measures.py`). A layout is one generated town;
-layouts are repetitions, as seeds are.
+A run is simulated, verified, and measured from its rows (`measures.py`). A layout is one generated town; layouts are
+repetitions, as seeds are. Days of one town are not independent, so claims that stay open get more towns, not seeds.
 """
 
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -34,10 +35,11 @@ class Point(Struct, frozen=True):
         return msgspec.structs.replace(self.described, seed=seed)
 
 
-def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], list[int]]:
-    """Read every point of the file, once for each layout, and the seeds each gets at this scale.
+def read_experiments(path: Path, scale: str = "paper", more: bool = False) -> list[tuple[Point, list[int]]]:
+    """Read every point of the file, once for each layout, with the seeds it gets at this scale.
 
-    An experiment with `layouts` of its own has a scenario that reads files: a recorded trace, not our towns.
+    An experiment with `layouts` of its own has a scenario that reads files: a recorded trace, not our towns. With
+    `more`, and for an experiment with `all_towns`, the layouts of `[more]` follow, with its seeds.
     """
     tables, _ = read_toml(path)
     if scale not in tables:
@@ -45,27 +47,41 @@ def read_experiments(path: Path, scale: str = "paper") -> tuple[list[Point], lis
     points = []
     for name, table in tables["experiment"].items():
         grid = table.get("quick_grid" if scale == "quick" else "grid", table.get("grid", {}))
-        layouts = table.get("layouts", tables[scale]["layouts"])
-        for values, layout in product(product(*grid.values()), layouts):
+        for values, (layout, seeds) in product(product(*grid.values()), _days(table, tables, scale, more)):
             varied = dict(zip(grid, values, strict=True))
             map_of_town = {} if "layouts" in table else {"layout": layout}
             settings = {"log": "messages", **map_of_town, **table.get("set", {}), **varied}
             run = read_scenario(table["scenario"], table["protocol"], settings=settings)
             if map_of_town:  # a worker has no files next to the scenario, and the scenario reads none
                 run = msgspec.structs.replace(run, base="")
-            points.append(Point(name, varied, layout, run))
-    return points, list(tables[scale]["seeds"])
+            points.append((Point(name, varied, layout, run), seeds))
+    return points
+
+
+def _days(
+    table: Mapping[str, Any], tables: Mapping[str, Any], scale: str, more: bool
+) -> list[tuple[str, list[int]]]:
+    """Return the layouts of an experiment, each with its seeds."""
+    seeds = list(tables[scale]["seeds"])
+    if "layouts" in table:
+        return [(layout, seeds) for layout in table["layouts"]]
+    if scale == "quick":
+        return [(layout, seeds) for layout in tables[scale]["layouts"]]
+    days = [(layout, list(table.get("seeds", seeds))) for layout in tables[scale]["layouts"]]
+    if more or table.get("all_towns"):
+        beyond = tables["more"]
+        days += [(layout, list(beyond["seeds"])) for layout in beyond[table["scenario"]]]
+    return days
 
 
 def units(folder: Path, scale: str, more: bool = False) -> list[Unit]:
-    points, seeds = read_experiments(folder / "experiments.toml", scale)
     return [
         msgspec.structs.replace(
             unit_of("guidec2021", point, seed, point.varied),
             replicate=f"{point.layout}{seed}",
             cluster="" if point.described.base else point.layout,
         )
-        for point in points
+        for point, seeds in read_experiments(folder / "experiments.toml", scale, more)
         for seed in seeds
     ]
 
