@@ -143,8 +143,8 @@ def _another(town: Town, draw: int) -> Town:
 def _towns() -> dict[str, Town]:
     """Return the towns: three that were fitted by hand, and two more of each kind.
 
-    Those are the first draws of each kind whose first day has the figures of Table I, by the test that the three
-    pass as well. No result of a broadcast was looked at.
+    Those are the first draws of each kind whose first day has the figures of Table I, by the test that the
+    three pass as well. No result of a broadcast was looked at.
     """
     a, b, c = _star(), _two_hubs(), _grid()
     drawn = {"d": (a, 9), "e": (b, 16), "f": (c, 1), "g": (a, 25), "h": (b, 25), "i": (c, 4)}

@@ -58,7 +58,7 @@ class District:
 
 
 def _another(district: District, draw: int) -> District:
-    """Return a district of the same kind: streets up to a fifth nearer or farther apart, other habits at corners."""
+    """Return a district of the same kind: other distances between streets, other habits at corners."""
     generator = named_generator(draw, "pedestrians", "another district")
 
     def moved(streets: tuple[float, ...]) -> tuple[float, ...]:
@@ -85,7 +85,7 @@ def _districts() -> dict[str, District]:
     b = District((0.0, 120.0, 330.0), (0.0, 200.0, 340.0), 8.0, 0.5, 0.05, 60.0)
     c = District((0.0, 190.0, 380.0, 570.0), (0.0, 200.0), 8.0, 0.45, 0.08, 60.0)
     drawn = {"d": (a, 5), "e": (b, 3), "f": (a, 8), "g": (b, 5), "h": (c, 12)}
-    return {"a": a, "b": b, "c": c} | {name: _another(district, draw) for name, (district, draw) in drawn.items()}
+    return {"a": a, "b": b, "c": c} | {name: _another(kind, draw) for name, (kind, draw) in drawn.items()}
 
 
 LAYOUTS: Final[dict[str, District]] = _districts()

@@ -1,7 +1,7 @@
 """The experiments of guidec2021 (section VI): `experiments.toml` as points, a point and a seed as a run.
 
-A run is simulated, verified, and measured from its rows (`measures.py`). A layout is one generated town; layouts are
-repetitions, as seeds are. Days of one town are not independent, so claims that stay open get more towns, not seeds.
+A run is simulated, verified, and measured from its rows (`measures.py`). A layout is one generated town; they
+are repetitions, as seeds are. Days of one town are not independent, so open claims get more towns, not seeds.
 """
 
 from collections.abc import Mapping
@@ -38,8 +38,8 @@ class Point(Struct, frozen=True):
 def read_experiments(path: Path, scale: str = "paper", more: bool = False) -> list[tuple[Point, list[int]]]:
     """Read every point of the file, once for each layout, with the seeds it gets at this scale.
 
-    An experiment with `layouts` of its own has a scenario that reads files: a recorded trace, not our towns. With
-    `more`, and for an experiment with `all_towns`, the layouts of `[more]` follow, with its seeds.
+    An experiment with `layouts` of its own has a scenario that reads files: a recorded trace, not our towns.
+    With `more`, and for an experiment with `all_towns`, the layouts of `[more]` follow, with its seeds.
     """
     tables, _ = read_toml(path)
     if scale not in tables:
