@@ -9,13 +9,12 @@ import pytest
 
 from precede.cli import main
 from precede.cli.evidence.reproduce import read_requests, request_with_trace
-from precede.core.node import Context
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.lake.layout import Lake
 from precede.pipeline.reproduction.reproduce import reproduce
-from precede.protocols import registry
 from precede.reproduction.guidec2021 import measures
+from tests.protocols.guidec2021.stage import Stage
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,12 +74,16 @@ def test_pending_messages_of_one_bus_are_counted_from_its_rows(monkeypatch):
     assert measures._pending_at_one_bus(sink.events()) == {}
 
 
+@pytest.mark.parametrize("prune", [True, False])
 @pytest.mark.parametrize("protocol", ["causal_barrier", "delta_causal"])
-def test_the_barrier_falls_to_one_with_each_broadcast(protocol):
-    """Figure 6: the registry "shrinks to 1 whenever it broadcasts a message"."""
-    options = {"lifetime": "1min"} if protocol == "delta_causal" else {}
-    node = registry.make(protocol, "node", Context(0, (0, 1), options, Random(1)))
-    node.start(0, {})
-    for number in range(3):
-        node.broadcast(b"m", number)
-        assert node.sizes()["causal_barrier"] == 1
+def test_the_barrier_grows_with_deliveries_and_falls_to_one_with_each_broadcast(protocol, prune):
+    """Figure 6: it grows with messages of unheard-of nodes, "shrinks to 1 whenever it broadcasts a message"."""
+    options = {"lifetime": "1h"} if protocol == "delta_causal" else {}
+    stage = Stage(protocol, prune=prune, **options)
+    bus = stage.actors
+    for number, others in enumerate(("AB", "ABCDE", "FG")):
+        for met, other in enumerate(others):
+            stage.arrive("L", stage.broadcast(other, 10 * number + met), 10 * number + met)
+            assert bus["L"].sizes()["causal_barrier"] == met + 1 + (number > 0)
+        stage.broadcast("L", 10 * number + 9)
+        assert bus["L"].sizes()["causal_barrier"] == 1

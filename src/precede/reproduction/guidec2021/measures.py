@@ -71,6 +71,8 @@ def measure_log(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> dict[str,
     measures |= _registry_over_the_day(gauges)
     measures |= _distributions(log)
     measures |= _pending_at_one_bus(log)
+    if ONE_BUS in built.names:
+        measures["one_bus_causal_barrier_peak"] = _mean_peak(gauges, [ONE_BUS], "causal_barrier")
     return measures | _five_minute_stays(log, gauges, built)
 
 
