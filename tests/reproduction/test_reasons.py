@@ -129,6 +129,17 @@ def test_deviations_and_extremes_of_contacts_differ_between_towns():
     assert min(shortest) < 1560 < max(shortest)
 
 
+def test_the_longest_contacts_are_of_two_lines_that_share_a_street():
+    """Contacts of one line's buses are the control, and the town whose lines only cross."""
+    for layout in city_bus.LAYOUTS:
+        contacts = city_bus.city_bus(1, layout).contacts(city_bus.RANGE_M)
+        lines = np.array([name.split("-")[0] for name in contacts.names])
+        seconds = (contacts.end_us - contacts.start_us) / SECOND
+        of_one_line = lines[contacts.a] == lines[contacts.b]
+        assert seconds[of_one_line].max() < 275
+        assert (seconds[~of_one_line].max() > 360) == (layout != "c")
+
+
 def test_the_deviation_of_pedestrians_contacts_follows_from_the_distance_between_corners(monkeypatch):
     corners = (0.0, 110.0, 220.0, 330.0)
     closer = dataclasses.replace(pedestrians.LAYOUTS["a"], xs=corners, ys=corners)
