@@ -175,6 +175,19 @@ def test_the_published_deviations_of_waits_are_made_by_a_few_messages(lifetime, 
     assert receptions * deviation**2 / longest**2 < 4
 
 
+@pytest.mark.parametrize(("lifetime", "published_s"), [(None, 2353), ("120min", 2093), ("60min", 2360)])
+def test_the_published_longest_waits_lie_among_those_of_single_days(lifetime, published_s):
+    varied = {} if lifetime is None else {"lifetime": lifetime}
+    experiment = "city-bus-causal" if lifetime is None else "city-bus"
+    (longest,) = (
+        point.measures["wait_s_max"]
+        for point in read_results(ROOT / "papers" / "guidec2021").points
+        if (point.scale, point.experiment, point.varied) == ("paper", experiment, varied)
+    )
+    assert len(longest) == 15
+    assert min(longest) < published_s < max(longest)
+
+
 @pytest.mark.parametrize("milliseconds", [4, 100])
 def test_the_shortest_transit_is_one_transfer(milliseconds):
     run = Run(
