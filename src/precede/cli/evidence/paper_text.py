@@ -47,7 +47,7 @@ def _lines(result: Reproduction, evidence: Reproduction | None, results: Results
         f"Written by `precede reproduce all --pages docs/papers` from `papers/{key}/results.json`, without a "
         f"simulation: {runs:,} runs, {result.violations:,} violations, {cpu_s:,.0f} s of CPU, "
         f"code {', '.join(codes)}. "
-        f"Digest of the judged fields of all claims: `{digest_of_all(result.request.all_claims())}`."
+        f"Digest of the judged fields of all claims: {digest_of_all(result.request.all_claims())}."
     )
     yield ""
     yield from _counts(result)
@@ -210,10 +210,13 @@ def _choices(result: Reproduction, results: Results) -> Iterator[str]:
         cells = ", ".join(f"`{name}`" for name in choice.cells)
         yield f"Named before the runs: {cells} choose, the others judge (`papers/{key}/choices.toml`)."
         yield ""
+        command = f"`precede reproduce {key}/{choice.experiment} --scale paper --store`"
         if chosen is None:
-            yield f"Not measured yet (`precede reproduce {key}/{choice.experiment} --scale paper --store`)."
+            yield f"Not measured yet ({command})."
             yield ""
             continue
+        yield f"By {command}:"
+        yield ""
         rows: list[list[Cell]] = [
             [name, round(off, 2), "chosen" if name == chosen.best else ""]
             for name, off in chosen.deviations.items()
