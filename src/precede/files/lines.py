@@ -4,6 +4,7 @@ Raises `BadInput` for a line over a mebibyte, for a binary file, and for an arch
 much when unpacked. Undecodable bytes inside a text are replaced.
 """
 
+import codecs
 import csv
 import gzip
 import io
@@ -18,6 +19,8 @@ from precede.files.inputs import Counted, EmptyLines, Unpacked, open_regular
 
 MAX_LINE: Final = 1 << 20
 MAX_NAME: Final = 200
+_BLOCK: Final = 1 << 13
+"""Bytes read at once. Of a broken archive, what comes before the block with the damage is read."""
 
 
 class BadRow(Exception):
@@ -26,22 +29,38 @@ class BadRow(Exception):
 
 def numbered_lines(source: IO[bytes], name: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a stream without line ends, with their numbers from 1; `name` is for errors."""
-    text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="replace", newline=None)
     number, empty = 0, EmptyLines(name)
     try:
-        while line := text.readline(MAX_LINE + 1):
-            number += 1
-            if len(line) > MAX_LINE:
-                raise BadInput(f"{name}:{number}: a line of more than {MAX_LINE:,} characters")
-            if "\0" in line:
-                raise BadInput(f"{name}:{number}: a binary file, not text")
-            if line[0] == "#" or line.isspace():
-                empty.add(number)
-            yield number, line.rstrip("\n")
+        for lines, binary in _blocks_of_lines(source):
+            for line in lines:
+                number += 1
+                if len(line) >= MAX_LINE:
+                    raise BadInput(f"{name}:{number}: a line of more than {MAX_LINE:,} characters")
+                if binary and "\0" in line:
+                    raise BadInput(f"{name}:{number}: a binary file, not text")
+                if not line or line[0] == "#" or line.isspace():
+                    empty.add(number)
+                yield number, line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise BadInput(f"{name}: broken after line {number}: {error}") from error
     except OSError as error:
         raise BadInput(f"{name}: cannot be read: {error.strerror or error}") from error
+
+
+def _blocks_of_lines(source: IO[bytes]) -> Iterator[tuple[list[str], bool]]:
+    """Yield whole lines, many at once, and whether a NUL is among them. A line that is too long is cut."""
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
+    read = getattr(source, "read1", source.read)
+    rest, ended = "", False
+    while not ended:
+        data = read(_BLOCK)
+        ended = not data
+        text = rest + decoder.decode(data, final=ended)
+        *lines, rest = text.split("\n")
+        if len(rest) > MAX_LINE or (ended and rest):
+            lines.append(rest)
+            ended = True
+        yield lines, "\0" in text
 
 
 @contextmanager

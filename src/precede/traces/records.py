@@ -5,6 +5,7 @@ kept or as rejected; a reject has the file, the line and the reason. `notes` cou
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
@@ -17,6 +18,9 @@ from precede.files.rejects import Reject, RowCounts
 MAX_NODES: Final = 1_000_000
 MAX_PAIRS: Final = 4_000_000
 BATCH_ROWS: Final = 20_000
+
+
+_key_of: Final = lru_cache(1 << 16)(natural)  # the same names come again in every row
 
 
 class SegmentRow(NamedTuple):
@@ -113,7 +117,7 @@ def batches(rows: Iterator[Row], summary: Summary, size: int = BATCH_ROWS) -> It
 
 
 def in_order(a: str, b: str) -> tuple[str, str]:
-    return (a, b) if natural(a) <= natural(b) else (b, a)
+    return (a, b) if _key_of(a) <= _key_of(b) else (b, a)
 
 
 class Nodes:
