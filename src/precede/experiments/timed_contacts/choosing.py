@@ -29,7 +29,7 @@ def is_timed(network: Network, workload: Workload, options: Any, nodes: int, see
     to all nodes. Every transfer takes time, on a link of its own.
     """
     return (
-        is_compiled(world)
+        _is_compiled()
         and isinstance(options, JoinedOptions)
         and options.joined_to is DISSEMINATION
         and not is_durable(options)
@@ -39,6 +39,15 @@ def is_timed(network: Network, workload: Workload, options: Any, nodes: int, see
         and type(network) is ContactNetwork
         and network.always_takes_time(seed)
     )
+
+
+def _is_compiled() -> bool:
+    """True if the simulator and this package are. Plain modules of it could not extend compiled ones."""
+    if not is_compiled(world):
+        return False
+    from precede.experiments.timed_contacts import marks
+
+    return is_compiled(marks)
 
 
 def _is_unlimited(options: EpidemicOptions) -> bool:

@@ -243,10 +243,10 @@ class DeltaCausal(Ordering):
 
     def _first_lacked(self, barrier: list[MessageName], begin: int, now: Instant) -> int:
         """Return the position of an entry from `begin` on that is neither delivered nor expired; -1 if none."""
-        tops = self._past.tops
+        past = self._past
         for position in range(begin, len(barrier)):
             entry = barrier[position]
-            top = tops.get(entry.stream)
+            top = past.top_of(entry)
             if (top is None or top.number < entry.number) and entry.deadline > now:
                 return position
         return -1

@@ -18,11 +18,21 @@ from precede.protocols.layered.parsed_envelopes import NEVER, MessageName, Parse
 class Pending:
     """A message that waits since `since`, and the position in its barrier of a predecessor that it lacks.
 
-    Messages that lack the same predecessor form a linked list: `following` is the next one, and the first one
-    knows the `last`. `registered`: it is in `WaitingMessages.by_id`. `done`: it waits no more.
+    Messages that lack the same predecessor form a linked list: `following` is the next one, the first one
+    (`is_first`) knows the `last`. `registered`: it is in `WaitingMessages.by_id`. `done`: it waits no more.
     """
 
-    __slots__ = ("barrier", "done", "following", "last", "parsed", "position", "registered", "since")
+    __slots__ = (
+        "barrier",
+        "done",
+        "following",
+        "is_first",
+        "last",
+        "parsed",
+        "position",
+        "registered",
+        "since",
+    )
 
     def __init__(
         self, parsed: ParsedEnvelope, barrier: list[MessageName], position: int, since: Instant
@@ -33,6 +43,7 @@ class Pending:
         self.since = since
         self.registered = False
         self.done = False
+        self.is_first = False
         self.following: Pending | None = None
         self.last: Pending | None = None
 
@@ -66,6 +77,7 @@ class WaitingMessages:
         """File a message under the predecessor at its position."""
         predecessor = pending.barrier[pending.position]
         first = self.by_predecessor.setdefault(predecessor.key, pending)
+        pending.is_first = first is pending
         if first is not pending:
             before = first if first.last is None else first.last
             before.following = first.last = pending
@@ -105,8 +117,9 @@ class WaitingMessages:
             if not pending.done:
                 self._serial += 1
                 parsed = pending.parsed
-                lacked = pending.barrier[pending.position]
-                heappush(self._predecessor_deadlines, (lacked.deadline, self._serial, lacked))
+                if pending.is_first:  # one entry for all messages that lack the same predecessor
+                    lacked = pending.barrier[pending.position]
+                    heappush(self._predecessor_deadlines, (lacked.deadline, self._serial, lacked))
                 if not pending.registered:
                     pending.registered = True
                     self.by_id[parsed.id] = pending

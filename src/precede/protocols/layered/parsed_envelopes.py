@@ -28,6 +28,10 @@ Dictionaries index by low bits; message numbers would collide there.
 """
 
 
+_MOST_PLACES: Final = 4096
+"""Streams below it, in simulations, have a place in tables of tops: at most 32 kB of a node."""
+
+
 def key_of(stream: Any, number: int) -> Any:
     """Return the dictionary key of a message: equal names have equal keys, and only these."""
     return number << _STREAM_BITS | stream if isinstance(stream, int) else (stream, number)
@@ -37,10 +41,10 @@ def key_of(stream: Any, number: int) -> Any:
 class MessageName:
     """A message as barriers name it. `entry` is the name as it travels: (stream, number, deadline).
 
-    `key` is its dictionary key (`key_of`).
+    `key` is its dictionary key (`key_of`). `place` is its stream, if that is a small number, else -1.
     """
 
-    __slots__ = ("deadline", "entry", "key", "number", "stream")
+    __slots__ = ("deadline", "entry", "key", "number", "place", "stream")
 
     def __init__(self, entry: Any) -> None:
         self.entry = entry
@@ -48,6 +52,7 @@ class MessageName:
         self.number: int = entry[1]
         self.deadline: Instant = entry[2]
         self.key: Any = key_of(entry[0], entry[1])
+        self.place = entry[0] if isinstance(entry[0], int) and entry[0] < _MOST_PLACES else -1
 
 
 @final
