@@ -10,8 +10,7 @@ from mypy_extensions import i32, i64
 from precede.core.frequent_effects import Arrive, Deliver, Discard
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Packet
-from precede.eventlog.rows import Rows
+from precede.eventlog.rows import MeasuredPacket, Rows
 from precede.eventlog.schema import DELIVERED, DISCARDED, RECEIVED
 
 
@@ -33,11 +32,6 @@ class MachineRows(Rows):
         self._entries = BytesWriter()
         self._wire = BytesWriter()
         self._messages = BytesWriter()
-        self._packet: Packet | None = None
-        self._size_bytes: i64 = 0
-        self._control_bytes: i64 = 0
-        self._control_entries: i64 = 0
-        self._in_packet: i32 = 0
 
     def _row(
         self,
@@ -126,22 +120,19 @@ class MachineRows(Rows):
     def packet(
         self,
         kind: int,
-        code: int,
         process: int,
         at: Instant,
         clock: Instant,
-        packet: Packet,
+        packet: MeasuredPacket,
         peer: NodeId,
         over: int,
         wire_bytes: int = -1,
     ) -> None:
-        if packet is not self._packet:
-            self._measure(packet)
-        self._row(at, clock, self._size_bytes, process, peer, code, kind, over)
-        write_i64_le(self._control, self._control_bytes)
-        write_i64_le(self._entries, self._control_entries)
+        self._row(at, clock, packet.size_bytes, process, peer, i32(packet.code), kind, over)
+        write_i64_le(self._control, packet.control_bytes)
+        write_i64_le(self._entries, packet.control_entries)
         write_i64_le(self._wire, wire_bytes)
-        write_i32_le(self._messages, self._in_packet)
+        write_i32_le(self._messages, i32(packet.messages))
 
     def sized_packet(
         self,
@@ -162,14 +153,6 @@ class MachineRows(Rows):
         write_i64_le(self._entries, entries)
         write_i64_le(self._wire, -1)
         write_i32_le(self._messages, messages)
-
-    def _measure(self, packet: Packet) -> None:
-        """Reads and keeps the sizes of a packet; the same packet often goes to several nodes in turn."""
-        self._size_bytes = packet.size_bytes
-        self._control_bytes = packet.control_bytes
-        self._control_entries = packet.control_entries
-        self._in_packet = packet.messages
-        self._packet = packet
 
     def size(self) -> int:
         return 4 * (len(self._at) + len(self._control))

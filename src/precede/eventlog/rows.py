@@ -7,9 +7,9 @@ is compiled, `machine_rows` writes each field into its own column instead.
 from __future__ import annotations
 
 from struct import Struct as Layout
-from typing import Final
+from typing import Final, final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from precede.core.frequent_effects import Arrive, Deliver, Discard
 from precede.core.identity import MessageId, NodeId
@@ -25,6 +25,22 @@ BLOCK_BYTES: Final = 2 * 1024 * 1024
 _MESSAGE: Final = Layout("<qiiIHBBq")
 _PACKET: Final = Layout("<qiiIHBBqqiiI2xB9x")
 _TWO_MESSAGES: Final = Layout("<qiiIHBBqqiiIHBBq")
+
+
+@final
+@mypyc_attr(acyclic=True)
+class MeasuredPacket:
+    """A packet with the code of its kind and its sizes. It is read once for all its rows in the simulator."""
+
+    __slots__ = ("code", "control_bytes", "control_entries", "messages", "packet", "size_bytes")
+
+    def __init__(self, packet: Packet, code: int) -> None:
+        self.packet = packet
+        self.code: i64 = code
+        self.size_bytes: i64 = packet.size_bytes
+        self.control_bytes: i64 = packet.control_bytes
+        self.control_entries: i64 = packet.control_entries
+        self.messages: i64 = packet.messages
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -76,18 +92,17 @@ class Rows:
     def packet(
         self,
         kind: int,
-        code: int,
         process: int,
         at: Instant,
         clock: Instant,
-        packet: Packet,
+        packet: MeasuredPacket,
         peer: NodeId,
         over: int,
         wire_bytes: int = -1,
     ) -> None:
-        """Writes a row about a packet; `code` stands for the packet's kind. Wire bytes -1: unknown."""
+        """Writes a row about a packet. Wire bytes -1: unknown."""
         self._buffer += _PACKET.pack(
-            at, process, peer, packet.size_bytes, code, kind, over, clock,
+            at, process, peer, packet.size_bytes, packet.code, kind, over, clock,
             packet.control_bytes, packet.messages, wire_bytes, packet.control_entries, CONTINUED,
         )  # fmt: skip
 

@@ -30,7 +30,7 @@ class Draws:
         place = self._place
         if place == len(self._drawn):
             self._drawn = self._block(self._count).tobytes()
-            self._count = min(4 * self._count, self._size)
+            self._count = min(2 * self._count, self._size)
             place = 0
         self._place = place + _WIDTH
         return read_i64_le(self._drawn, place)

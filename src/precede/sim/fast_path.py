@@ -20,6 +20,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.eventlog.recorder import Recorder
+from precede.eventlog.rows import MeasuredPacket
 from precede.eventlog.schema import SENT
 from precede.sim.hosted_node import HostedNode
 from precede.sim.networks.network import Network
@@ -36,6 +37,7 @@ class FastPath(NodeEffects):
         self.packet_codes = recorder.packet_kinds
         self._node_count = len(nodes)
         self._ring = self.queue.ring
+        self.last_measured: MeasuredPacket | None = None
         self._packet_type: object = None  # the type of the last packet, and the code of its kind
         self._packet_code = 0
         self._reason = ""  # the last reason of a discard, and its code
@@ -110,9 +112,10 @@ class FastPath(NodeEffects):
             self.network.send(hosted.id, send)
             return
         packet, over = send.packet, send.over
-        self.rows.packet(SENT, self.code_of(packet), hosted.process, now, now, packet, to, over)
+        measured = self.measured(packet)
+        self.rows.packet(SENT, hosted.process, now, now, measured, to, over)
         when = now + flight.takes(now) << PHASE_BITS | LAST_PHASE
-        landing = Landing(when, to, packet, hosted.id, over)
+        landing = Landing(when, to, measured, hosted.id, over)
         bucket = when >> SHIFT
         waiting = self._ring[bucket & RING - 1]
         if waiting and 0 < bucket - self.queue.base < RING:
@@ -120,9 +123,12 @@ class FastPath(NodeEffects):
         else:
             self.queue.insert(landing)
 
-    def code_of(self, packet: Packet) -> int:
-        """Return the code of a packet's kind in the event log."""
-        if type(packet) is not self._packet_type:
-            self._packet_type = type(packet)
-            self._packet_code = self.packet_codes[packet.kind]
-        return self._packet_code
+    def measured(self, packet: Packet) -> MeasuredPacket:
+        """Return a packet with its sizes. Those of the last packet are kept: it often goes to several nodes."""
+        last = self.last_measured
+        if last is None or last.packet is not packet:
+            if type(packet) is not self._packet_type:
+                self._packet_type = type(packet)
+                self._packet_code = self.packet_codes[packet.kind]
+            self.last_measured = last = MeasuredPacket(packet, self._packet_code)
+        return last

@@ -46,12 +46,16 @@ class NodeInputs(FastPath):
 
     def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
         self.transmitted(sender, packet, to, over)
-        self.queue.insert(Landing(at << PHASE_BITS | LAST_PHASE, to, packet, sender, over))
+        self.queue.insert(Landing(at << PHASE_BITS | LAST_PHASE, to, self.measured(packet), sender, over))
 
     def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
-        hosted = self.nodes[node]
-        code = self.code_of(packet)
-        self.rows.packet(SENT, code, hosted.process, self.now, hosted.clock_at(self.now), packet, to, over)
+        hosted, clock = self.nodes[node], self.nodes[node].clock_at(self.now)
+        self.rows.packet(SENT, hosted.process, self.now, clock, self.measured(packet), to, over)
+
+    def land(self, landing: Landing) -> None:
+        """Gives a packet to a node. If the node forwards it as it is, its sizes are not read again."""
+        self.last_measured = landing.packet
+        self.receive(landing.to, landing.packet.packet, landing.sender, landing.over)
 
     def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
         """Gives a packet to a node. A stalled node gets it after the stall, a node that is down never."""
@@ -65,8 +69,8 @@ class NodeInputs(FastPath):
                 return
             clock = hosted.clock_at(clock)
         if self._log_packets:
-            code = self.code_of(packet)
-            self.rows.packet(PACKET_RECEIVED, code, hosted.process, self.now, clock, packet, sender, over)
+            measured = self.measured(packet)
+            self.rows.packet(PACKET_RECEIVED, hosted.process, self.now, clock, measured, sender, over)
         effects = hosted.node.receive(packet, sender, clock, over)
         if self.gauged:
             hosted.node.note_sizes(hosted.peaks)

@@ -12,20 +12,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 from mypy_extensions import mypyc_attr
 
+from precede.core import frequent_effects
+from precede.core.compiling import is_compiled
 from precede.core.frequent_effects import Medium
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Packet
+from precede.eventlog.rows import MeasuredPacket
 
 PHASE_BITS: Final = 3
 LAST_PHASE: Final = 5
 SHIFT: Final = 10 + PHASE_BITS
 RING: Final = 1024
 LONG: Final = 4096
+_FEW: Final = 16
 _PLACE_BITS: Final = 30 - SHIFT
 
 
@@ -46,7 +49,7 @@ class Landing(Event):
 
     __slots__ = ("over", "packet", "sender", "to")
 
-    def __init__(self, when: int, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
+    def __init__(self, when: int, to: NodeId, packet: MeasuredPacket, sender: NodeId, over: Medium) -> None:
         self.when = when
         self.to = to
         self.packet = packet
@@ -90,6 +93,7 @@ class EventQueue:
         self._order: list[int] = []
         self._horizon = 0
         self._opened = 0
+        self._sort = sorter()
 
     def push(self, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         self.insert(Call(at << PHASE_BITS | LAST_PHASE, function, arguments))
@@ -138,7 +142,10 @@ class EventQueue:
         self.ring[bucket & RING - 1] = []
         if bucket in self._later:  # these were scheduled before those in the ring
             events = self._later.pop(bucket) + events
-        events = _in_order(events, bucket << SHIFT)
+        if len(events) > _FEW:
+            events = self._sort(events, bucket << SHIFT)
+        else:
+            insert_each(events)
         self._horizon = (bucket + 1) << SHIFT
         if len(events) > LONG:
             self._put_back(bucket, events)
@@ -172,10 +179,31 @@ class EventQueue:
         return len(self.soon) + len(self.current) - self.place + waiting
 
 
-def _in_order(events: list[Event], begin: int) -> list[Event]:
+def insert_each(events: list[Event]) -> None:
+    """Sorts a few events in place by `when` and keeps ties in order."""
+    for later in range(1, len(events)):
+        event, place = events[later], later
+        when = event.when
+        while place > 0 and events[place - 1].when > when:
+            events[place] = events[place - 1]
+            place -= 1
+        events[place] = event
+
+
+Sorter: TypeAlias = Callable[[list[Event], int], list[Event]]
+
+
+def sorter() -> Sorter:
+    """Return a function that does what `in_order` does."""
+    if not is_compiled(frequent_effects):
+        return in_order
+    from precede.sim.machine_order import MachineOrder
+
+    return MachineOrder().in_order
+
+
+def in_order(events: list[Event], begin: int) -> list[Event]:
     """Sorts the events of one bucket by `when` and keeps ties in order. Small integers as keys make it fast."""
-    if len(events) == 1:
-        return events
     bits = max(_PLACE_BITS, len(events).bit_length())
     keys = [(events[place].when - begin) << bits | place for place in range(len(events))]
     keys.sort()

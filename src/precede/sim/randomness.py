@@ -106,7 +106,8 @@ class Distribution:
             low, high = arguments[0], arguments[-1]
             middle = arguments[1] if len(arguments) == 3 else (low + high) / 2
             drawn = generator.triangular(low, middle, high, count) if high > low else np.full(count, low)
-        possible: Floats = np.clip(drawn, 0.0, _MOST)
+        np.maximum(drawn, 0.0, out=drawn)  # in place: `np.clip` takes three times as long for a short block
+        possible: Floats = np.minimum(drawn, _MOST, out=drawn)
         return possible
 
     def mean(self) -> float:

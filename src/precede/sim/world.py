@@ -106,7 +106,7 @@ class World(NodeInputs):
             queue.place += 1
             self.now = event.when >> PHASE_BITS
             if isinstance(event, Landing):
-                self.receive(event.to, event.packet, event.sender, event.over)
+                self.land(event)
             elif isinstance(event, Call):
                 event.function(*event.arguments)
             if soon:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from precede.core.identity import MessageId
 from precede.core.messages import Message
-from precede.protocols.vcube2018.prepared import Prepared, Row, Share, slot_of
+from precede.protocols.vcube2018.prepared import Prepared, new_row, new_share, slot_of
 from precede.protocols.vcube2018.progress import KEPT_ROWS, Ahead, Missing, Progress
 
 STEPS = st.lists(
@@ -59,7 +59,7 @@ def test_progress_equals_a_plain_vector(steps: list[tuple[str, int, int]]) -> No
         for number in range(1, max(vector) + 3):
             fewer = sum(1 << source for source, now in enumerate(vector) if now < number)
             assert progress.row(number) == fewer
-            lacked = progress.lacked([Row(number, (1 << len(vector)) - 1)])
+            lacked = progress.lacked([new_row(number, (1 << len(vector)) - 1)])
             assert lacked == (slot_of(fewer.bit_length() - 1, number) if fewer else 0)
 
 
@@ -79,11 +79,11 @@ def test_a_message_is_missing_if_it_is_neither_delivered_nor_received(
             progress.advance(message_of(source, number))
     for source, more in enumerate(ahead):
         for number in range(delivered[source] + 1, delivered[source] + more + 1):
-            received.add(number, 1 << source)
+            received.add(number, source)
     both = [count + more for count, more in zip(delivered, ahead, strict=True)]
     assert received.received(progress) == both
-    rows = [Row(*row) for row in rows_of(entries)]
-    one_missing = Missing(progress, received).one_of(rows, Share(mask, shift))
+    rows = [new_row(*row) for row in rows_of(entries)]
+    one_missing = Missing(progress, received).one_of(rows, new_share(mask, shift))
     missing = [
         slot_of(source, number)
         for source, number in entries.items()

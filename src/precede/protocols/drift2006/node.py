@@ -106,7 +106,8 @@ class DriftNode(TransferableNode):
         self.state = state
         self.floods = floods
         self.joining = joining
-        listed = tuple(node for node in context.members if sources is None or node in sources)
+        members = tuple(context.members)
+        listed = members if sources is None else tuple([node for node in members if node in sources])
         self.groups = Groups(state, floods, builder, dummies, joining, views, options, listed)
         self._restart = Restart(state, floods, votes, multicast, joining, views)
         self._delivery = Delivery(state)
@@ -115,9 +116,9 @@ class DriftNode(TransferableNode):
         self._votes = votes
         self._multicast = multicast
         self._views = views
-        self._first_sources: list[NodeId] | None = None
+        self._first_sources: tuple[NodeId, ...] | None = None
         if is_member and context.incarnation == 0 and options.founding == "given":
-            self._first_sources = list(listed)
+            self._first_sources = listed
         backbone = parse_node_ids(options.backbone)
         self._relays = backbone is None or state.me in backbone
         waits: Duration = options.relay_wait

@@ -14,6 +14,7 @@ neighbours receive the same packets, so it usually contains everything that the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from random import Random
 from typing import Any, Final
@@ -79,8 +80,7 @@ class Seen:
         self.settle()
         kept = {id: (self.table.get(column), self.ahead.get(column)) for id, column in self.index.items()}
         self._streams = list(streams)
-        self.columns = tuple(stream.id for stream in streams)
-        self.index = {id: column for column, id in enumerate(self.columns)}
+        self.columns, self.index = index_of(tuple([stream.id for stream in streams]))
         for id in kept:
             if id not in self.index and self._choice is not None:
                 self._choice.forget(id)
@@ -97,7 +97,7 @@ class Seen:
         self.settle()
         self._label = group, view
         for form in (NARROW, WIDE):
-            layout = fingerprint(group, view, self.columns, form)
+            layout = layout_of(group, view, self.columns, form)
             self._layouts[layout] = self.columns, form
             if form is self.table.form:
                 self.layout = layout
@@ -323,6 +323,18 @@ class Seen:
         if self.ahead:
             entries += len(self.ahead) + sum([len(late.later) for late in self.ahead.values()])
         return entries
+
+
+@lru_cache(maxsize=8)
+def index_of(columns: tuple[StreamId, ...]) -> tuple[tuple[StreamId, ...], dict[StreamId, int]]:
+    """Return these columns and the place of each. The nodes of a world share them; nobody changes them."""
+    return columns, {id: column for column, id in enumerate(columns)}
+
+
+@lru_cache(maxsize=16)
+def layout_of(group: int, view: int, columns: tuple[StreamId, ...], form: Form) -> int:
+    """Return the `fingerprint` of the columns of a node. All nodes of a world have the same."""
+    return fingerprint(group, view, columns, form)
 
 
 def fingerprint(group: int, view: int, columns: Sequence[StreamId], form: Form) -> int:

@@ -125,7 +125,7 @@ class Floods(Generic[F]):
         if ran - self._ages[0][0] > self._retention or self._keeps_too_much():
             self._drop_old(ran)
         if number != stream.received + 1:
-            stream.early[number] = flood
+            stream.set_early(number, flood)
             self.heard_of(stream, number, now, effects)
             return ()
         stream.received = number
@@ -140,7 +140,7 @@ class Floods(Generic[F]):
             self._kept_count += 1
             if self._most_bytes:
                 self._kept_bytes += self._user.payload_bytes(flood)
-        stream.kept[number] = flood
+        stream.keep(number, flood)
 
     def _take_kept(self, stream: Stream[F], number: int) -> F:
         flood = stream.kept.pop(number)

@@ -25,11 +25,11 @@ from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Waiting
 from precede.protocols.vcube2018.awaited import Awaited, Pending
-from precede.protocols.vcube2018.forwarding import ROOT, Forwarding
+from precede.protocols.vcube2018.forwarding import ROOT, Forwarding, cluster_of
 from precede.protocols.vcube2018.options import VCubeOptions
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
-from precede.protocols.vcube2018.prepared import Mask, Prepared, Slot, id_of, slot_of
-from precede.protocols.vcube2018.progress import sources_of
+from precede.protocols.vcube2018.prepared import Prepared, Slot, id_of, slot_of
+from precede.protocols.vcube2018.sources import Mask, sources_of
 from precede.protocols.vcube2018.topology import live_mask
 
 _PACKET: Final[Any] = VCubePacket
@@ -106,7 +106,7 @@ class VCubeNode(Forwarding):
         if type(packet) is not _PACKET:
             return NOTHING
         received: Any = packet
-        below = self._root_height if self._single_tree else (self._me ^ sender).bit_length() - 1
+        below = self._root_height if self._single_tree else cluster_of(self._me, sender) - 1
         content: tuple[StampedMessage, ...] = received.content
         effects: list[Effect] = []
         if len(content) == 1:
@@ -174,11 +174,11 @@ class VCubeNode(Forwarding):
         source, number = message.source, message.number
         if source >= self._positions:
             return None
-        if self._delivered.has(number, message.bit) or message.slot in self._pending:
+        if self._delivered.has(number, source) or message.slot in self._pending:
             self._take_duplicate(stamped, below, effects)
             return None
         effects.append(message.arrive)
-        covered = self._cover(message, number == 1 or self._delivered.has(number - 1, message.bit))
+        covered = self._cover(message, number == 1 or self._delivered.has(number - 1, source))
         under = self._delivered.lacked(message.rows)
         if below or self._held_from:
             self._forward(stamped, message, below, under != 0, covered, effects)
@@ -188,7 +188,7 @@ class VCubeNode(Forwarding):
             self._await(under).lack(pending)
         else:
             self._delivered.advance(message)
-            self._ahead.remove(message)
+            self._ahead.remove(message.number, message.source)
             self._deliver(message, self._awaited.get(message.slot), effects)
         return covered
 
@@ -203,11 +203,11 @@ class VCubeNode(Forwarding):
             if before not in self._pending or before in self._early:
                 self._early[message.slot] = self._some_early = True
                 return []
-        self._ahead.add(number, message.bit)
+        self._ahead.add(number, source)
         covered: list[Slot] = [message.slot]
         while self._some_early and self._early.pop(slot := slot_of(source, number + 1), False):
             number += 1
-            self._ahead.add(number, message.bit)
+            self._ahead.add(number, source)
             covered.append(slot)
             self._some_early = len(self._early) > 0
         return covered
@@ -232,7 +232,7 @@ class VCubeNode(Forwarding):
                     effects.append(message.deliver)
                     del self._pending[message.slot]
                     delivered.advance(message)
-                    self._ahead.remove(message)
+                    self._ahead.remove(message.number, message.source)
                     arrived.append(message.slot)
 
     def _lacking_for(self, slot: Slot) -> list[Pending]:

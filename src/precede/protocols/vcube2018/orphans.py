@@ -11,7 +11,8 @@ from precede.core.identity import NodeId
 from precede.protocols.vcube2018.awaited import Pending
 from precede.protocols.vcube2018.packets import Report, StampedMessage
 from precede.protocols.vcube2018.prepared import Prepared, Slot, slot_of
-from precede.protocols.vcube2018.progress import Progress, sources_of
+from precede.protocols.vcube2018.progress import Progress
+from precede.protocols.vcube2018.sources import sources_of
 from precede.protocols.vcube2018.view import View
 
 

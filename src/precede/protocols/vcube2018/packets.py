@@ -23,7 +23,7 @@ from precede.core.messages import (
     Size,
     Written,
 )
-from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared, Row, Slot
+from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared, Slot, new_row
 from precede.protocols.vcube2018.topology import MOST_POSITIONS
 
 Events: TypeAlias = tuple[tuple[NodeId, Count], ...]
@@ -65,7 +65,7 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
         rows = {number: int.from_bytes(mask, "little") for number, mask in self.changed}
         if id.number > 1:
             rows[id.number - 1] = rows.get(id.number - 1, 0) | 1 << id.source
-        entries = [Row(number, mask) for number, mask in sorted(rows.items())]
+        entries = [new_row(number, mask) for number, mask in sorted(rows.items())]
         return Prepared(id.source, id.number, self.message, entries, self.entries)
 
 

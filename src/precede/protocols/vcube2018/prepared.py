@@ -1,8 +1,4 @@
-"""Values derived from a message once, for all nodes of a simulation that receive it (vcube2018, section 4).
-
-Bit masks have one bit for each source. With 1,024 sources a mask does not fit a machine word, so its type is
-`Any`: mypyc then uses Python's integers.
-"""
+"""Values derived from a message once, for all nodes of a simulation that receive it (vcube2018, section 4)."""
 
 from __future__ import annotations
 
@@ -10,9 +6,12 @@ from typing import Annotated, Any, Final, TypeAlias, final
 
 from msgspec import Meta
 
+from precede.core.compiling import is_compiled
 from precede.core.effects import Arrive, Deliver, Effects
 from precede.core.identity import MessageId, NodeId
 from precede.core.messages import Message
+from precede.protocols.vcube2018 import sources
+from precede.protocols.vcube2018.sources import Mask, Row, Share, SourceSet
 
 SOURCE_BITS: Final = 16
 HEADER_BYTES: Final = 20
@@ -20,9 +19,6 @@ ENTRY_BYTES: Final = 4
 
 Slot: TypeAlias = Annotated[int, Meta(ge=1, le=1 << 57)]
 """A message id as one integer: the number in the high bits, the source in the low 16 bits. It is never 0."""
-
-Mask: TypeAlias = Any
-"""An integer with one bit for each source."""
 
 
 def slot_of(source: NodeId, number: int) -> Slot:
@@ -34,44 +30,17 @@ def id_of(slot: Slot) -> MessageId:
 
 
 @final
-class Row:
-    """All vector entries with the same number: the mask of their sources."""
-
-    __slots__ = ("mask", "number")
-
-    def __init__(self, number: int, mask: Mask) -> None:
-        self.number = number
-        self.mask: Any = mask
-
-
-@final
-class Share:
-    """The sources whose messages a node forwards to one child: those of `mask`, shifted left by `shift` bits.
-
-    The nodes of a whole hypercube share their masks. With a shifted mask for each child of each node, 16,384
-    nodes took 500 MB for them.
-    """
-
-    __slots__ = ("mask", "shift")
-
-    def __init__(self, mask: Mask, shift: int) -> None:
-        self.mask: Any = mask
-        self.shift = shift
-
-
-@final
 class Prepared:
     """A message's source and number, its effects, and its vector entries as rows, ascending by number.
 
     `at_once` are the effects of a message that is delivered on arrival. If all entries have the message's own
-    number, `needs` is their mask with the message's own bit: one `and` then tells whether a node has delivered
-    all of them but not the message. Otherwise `needs` is 0.
+    number, `needs` has them and the message itself: one operation then tells whether a node has delivered all
+    of them but not the message. Otherwise `needs` is None.
     """
 
     __slots__ = (
         "arrive",
         "at_once",
-        "bit",
         "deliver",
         "entries",
         "needs",
@@ -86,15 +55,39 @@ class Prepared:
         self.source = source
         self.number = number
         self.slot: Any = slot_of(source, number)
-        self.bit: Any = 1 << source
         self.rows = rows
         self.entries = entries
         self.size_bytes = ENTRY_BYTES * entries + len(message.payload)
         self.arrive: Any = Arrive((message,))
         self.deliver: Any = Deliver(message)
         self.at_once: Effects = [self.arrive, self.deliver]
-        self.needs: Any = 0
+        self.needs: Row | None = None
         if not rows:
-            self.needs = self.bit
+            self.needs = new_row(number, 1 << source)
         elif len(rows) == 1 and rows[0].number == number:
-            self.needs = rows[0].mask | self.bit
+            self.needs = new_row(number, rows[0].mask | 1 << source)
+
+
+def new_row(number: int, mask: Mask) -> Row:
+    """Return a row. This function and the next two use machine words where the package is compiled."""
+    if not is_compiled(sources):
+        return Row(number, mask)
+    from precede.protocols.vcube2018.machine_sources import MachineRow
+
+    return MachineRow(number, mask)
+
+
+def new_set(mask: Mask) -> SourceSet:
+    if not is_compiled(sources):
+        return SourceSet(mask)
+    from precede.protocols.vcube2018.machine_sources import MachineSourceSet
+
+    return MachineSourceSet(mask)
+
+
+def new_share(mask: Mask, shift: int, period: int = 0) -> Share:
+    if not is_compiled(sources):
+        return Share(mask, shift, period)
+    from precede.protocols.vcube2018.machine_sources import MachineShare
+
+    return MachineShare(mask, shift, period)

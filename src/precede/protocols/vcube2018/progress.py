@@ -1,17 +1,25 @@
-"""Vector clocks as rows of bit masks: one operation compares the entries of many sources (decision 0012).
+"""Vector clocks as sets of sources: one operation compares the entries of many sources (decision 0012).
 
-`lacking[n - first]` is the mask of the sources of which fewer than n messages are counted. The entries of a
-message that are still missing are then `row & lacking[n - first]`. Rows exist for the latest `KEPT_ROWS`
-numbers only. Above them every source is lacking; below them `_below` has a count for each source.
+`lacking[n - first]` are the sources of which fewer than n messages are counted. The entries of a message that
+are still missing are then those that its row and `lacking[n - first]` both have. There are sets for the latest
+`KEPT_ROWS` numbers only. Above them every source is lacking; below them `_below` has a count for each source.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, final
 
 from precede.core.identity import NodeId
-from precede.protocols.vcube2018.prepared import SOURCE_BITS, Mask, Prepared, Row, Share, Slot, slot_of
+from precede.protocols.vcube2018.prepared import Prepared, Slot, new_set, slot_of
+from precede.protocols.vcube2018.sources import (
+    Mask,
+    Row,
+    Share,
+    SourceSet,
+    everybody_of,
+    highest_of,
+    sources_of,
+)
 
 KEPT_ROWS = 64
 
@@ -25,8 +33,8 @@ class Progress:
     def __init__(self, positions: int) -> None:
         self.first = 1
         self.counted = 0
-        self._everybody: Any = _everybody_of(positions)
-        self.lacking: list[Any] = [self._everybody]
+        self._everybody: Any = everybody_of(positions)
+        self.lacking: list[SourceSet] = [new_set(self._everybody)]
         self._positions = positions
         self._below: list[int] = []
 
@@ -39,14 +47,14 @@ class Progress:
         lacking = self.lacking
         if at < 0 or at >= len(lacking):
             return False
-        row: Any = lacking[at]
-        bit: Any = message.bit
-        if message.needs:
-            if row & message.needs != bit:
+        row, needs = lacking[at], message.needs
+        if needs is not None:
+            if not row.take(message.source, needs):
                 return False
-        elif not row & bit or self.lacked(message.rows):
+        elif row.has(message.source) and not self.lacked(message.rows):
+            row.remove(message.source)
+        else:
             return False
-        lacking[at] = row ^ bit
         self.counted += 1
         return True
 
@@ -55,25 +63,30 @@ class Progress:
         number = message.number
         at = number - self.first
         if at >= len(self.lacking):
-            self._open_rows(number, message.bit)
+            self._open_rows(number, message.source)
         elif at >= 0:
-            self.lacking[at] ^= message.bit
+            self.lacking[at].remove(message.source)
         else:
             self._below[message.source] = number
 
-    def has(self, number: int, bit: Mask) -> bool:
-        return not self.row(number) & bit
+    def has(self, number: int, source: NodeId) -> bool:
+        at = number - self.first
+        if 0 <= at < len(self.lacking):
+            return not self.lacking[at].has(source)
+        return not self.row(number) >> source & 1
 
     def lacked(self, rows: list[Row]) -> Slot:
         """Return one message that these vector entries name and that is not counted yet; 0 if there is none."""
         lacking, first = self.lacking, self.first
         for row in rows:
             at = row.number - first
-            inside = 0 <= at < len(lacking)
-            absent: Any = row.mask & (lacking[at] if inside else self.row(row.number))
-            if absent:
-                highest: int = absent.bit_length() - 1
-                return row.number << SOURCE_BITS | highest
+            if 0 <= at < len(lacking):
+                source = lacking[at].highest(row)
+            else:
+                absent: Any = row.mask & self.row(row.number)
+                source = int(absent.bit_length()) - 1
+            if source >= 0:
+                return slot_of(source, row.number)
         return 0
 
     def row(self, number: int) -> Mask:
@@ -81,25 +94,26 @@ class Progress:
         at = number - self.first
         if at >= len(self.lacking):
             return self._everybody
-        return self.lacking[at] if at >= 0 else self._row_below(number)
+        return self.lacking[at].mask() if at >= 0 else self._row_below(number)
 
     def count(self, source: NodeId) -> int:
-        bit: Any = 1 << source
         for at in range(len(self.lacking) - 1, -1, -1):
-            if not self.lacking[at] & bit:
+            if not self.lacking[at].has(source):
                 return self.first + at
         return self._below[source] if self._below else 0
 
     def counts(self) -> list[int]:
         counts = self._below[:] if self._below else [0] * self._positions
         for at in range(len(self.lacking)):
-            _raise(counts, self._everybody ^ self.lacking[at], self.first + at)
+            _raise(counts, self._everybody ^ self.row(self.first + at), self.first + at)
         return counts
 
     def copy(self) -> Progress:
+        """Return a copy for `since`. Its masks are integers: copies of nodes that counted nothing share one."""
         copied = Progress(self._positions)
         copied.first, copied.counted = self.first, self.counted
-        copied.lacking, copied._below = self.lacking[:], self._below[:]
+        masks = [row.mask() for row in self.lacking] if self.counted else [self._everybody]
+        copied.lacking, copied._below = [SourceSet(mask) for mask in masks], self._below[:]
         return copied
 
     def since(self, earlier: Progress) -> list[Row]:
@@ -107,11 +121,11 @@ class Progress:
         added: Any = self._everybody ^ earlier._everybody
         changed: Any = 0
         for at in range(len(self.lacking)):
-            changed |= self.lacking[at] ^ (earlier.row(self.first + at) | added)
+            changed |= self.row(self.first + at) ^ (earlier.row(self.first + at) | added)
         rows: list[Row] = []
         above: Any = self._everybody
         for at in range(len(self.lacking) - 1, -1, -1):
-            row: Any = self.lacking[at]
+            row: Any = self.lacking[at].mask()
             exactly: Any = (above ^ row) & changed
             if exactly:
                 rows.append(Row(self.first + at, exactly))
@@ -123,7 +137,7 @@ class Progress:
     def _behind(self, earlier: Progress) -> list[Row]:
         """Return the entries that differ from an earlier state and whose numbers are below the kept rows."""
         rows: dict[int, Any] = {}
-        for source in sources_of(self.lacking[0]):
+        for source in sources_of(self.lacking[0].mask()):
             count = self._below[source]
             if count != (earlier.count(source) if source < earlier._positions else 0):
                 rows[count] = rows.get(count, 0) | 1 << source
@@ -131,25 +145,25 @@ class Progress:
 
     def _row_below(self, number: int) -> Mask:
         """Return `row` for a number below the kept rows. This compares the counts one by one."""
-        fewer: Any = self.lacking[0]
+        fewer: Any = self.lacking[0].mask()
         for source in sources_of(fewer):
             if self._below[source] >= number:
                 fewer ^= 1 << source
         return fewer
 
-    def _open_rows(self, number: int, bit: Mask) -> None:
-        """Add rows up to a new highest number, which only the source with `bit` has; drop the oldest rows."""
+    def _open_rows(self, number: int, source: NodeId) -> None:
+        """Add rows up to a new highest number, which only this source has; drop the oldest rows."""
         lacking = self.lacking
         begin = max(self.first + len(lacking), number - KEPT_ROWS + 1)
         spare = min(len(lacking), max(number - KEPT_ROWS + 1 - self.first, 0))
         if spare and not self._below:
             self._below = [0] * self._positions
         for at in range(spare):
-            _raise(self._below, self._everybody ^ lacking[at], self.first + at)
+            _raise(self._below, self._everybody ^ lacking[at].mask(), self.first + at)
         del lacking[:spare]
         self.first = begin - len(lacking)
         for _ in range(begin, number + 1):
-            lacking.append(self._everybody ^ bit)
+            lacking.append(new_set(self._everybody ^ 1 << source))
 
     def widen(self, positions: int) -> None:
         """Add sources with higher numbers, of which nothing is counted yet."""
@@ -160,8 +174,7 @@ class Progress:
             self._below.extend([0] * (positions - self._positions))
         self._positions = positions
         self._everybody |= added
-        for at in range(len(self.lacking)):
-            self.lacking[at] |= added
+        self.lacking = [new_set(row.mask() | added) for row in self.lacking]
 
     def jump(self, source: NodeId, count: int) -> None:
         """Count a source's messages up to `count` at once: a node that joins does not deliver them."""
@@ -169,98 +182,84 @@ class Progress:
         if count <= before:
             return
         self.counted += count - before
-        bit: Any = 1 << source
         if count < self.first:
             self._below[source] = count
             return
         for at in range(min(len(self.lacking), count - self.first + 1)):
-            self.lacking[at] &= ~bit
-        self._open_rows(count, bit)
+            if self.lacking[at].has(source):
+                self.lacking[at].remove(source)
+        self._open_rows(count, source)
 
 
 @final
 class Ahead:
-    """The messages received without a gap and not delivered yet, as rows: *vector_max* minus *vector_clock*."""
+    """The messages received without a gap and not delivered yet: *vector_max* minus *vector_clock*.
 
-    __slots__ = ("rows",)
+    `rows` has their sources by number. `_spare` is an empty set, to be used again.
+    """
+
+    __slots__ = ("_spare", "rows")
 
     def __init__(self) -> None:
-        self.rows: dict[int, Any] = {}
+        self.rows: dict[int, SourceSet] = {}
+        self._spare: SourceSet | None = None
 
-    def add(self, number: int, bit: Mask) -> None:
-        """Add the message with this number of the source with this bit."""
-        row: Any = self.rows.get(number)
-        self.rows[number] = bit if row is None else row | bit
+    def add(self, number: int, source: NodeId) -> None:
+        """Add the message with this number of a source."""
+        row = self.rows.get(number)
+        if row is None:
+            row = new_set(0) if self._spare is None else self._spare
+            self.rows[number] = row
+            self._spare = None
+        row.add(source)
 
-    def remove(self, message: Prepared) -> None:
+    def remove(self, number: int, source: NodeId) -> None:
         """Remove a message that waited for its turn and is delivered now."""
-        rest: Any = self.rows[message.number] ^ message.bit
-        if rest:
-            self.rows[message.number] = rest
-        else:
-            del self.rows[message.number]
+        row = self.rows[number]
+        row.remove(source)
+        if not row.size:
+            self._spare = row
+            del self.rows[number]
 
     def cut(self, source: NodeId, number: int) -> None:
         """Remove the waiting messages of a source from this number on: one before them is lost."""
-        bit: Any = 1 << source
-        for row in [row for row, mask in self.rows.items() if row >= number and mask & bit]:
-            self.rows[row] ^= bit
-            if not self.rows[row]:
-                del self.rows[row]
+        for later in [later for later, row in self.rows.items() if later >= number and row.has(source)]:
+            self.remove(later, source)
 
     def received(self, delivered: Progress) -> list[int]:
         """Return *vector_max*: the number of messages received without a gap of each source."""
         counts = delivered.counts()
         for number in sorted(self.rows):
-            _raise(counts, self.rows[number], number)
+            _raise(counts, self.rows[number].mask(), number)
         return counts
 
 
 @final
 class Missing:
-    """The messages not received yet. Its cache of masks is valid until the next message is received."""
+    """The messages not received yet."""
 
-    __slots__ = ("_ahead", "_delivered", "_mask", "_number")
+    __slots__ = ("_ahead", "_delivered")
 
     def __init__(self, delivered: Progress, ahead: Ahead) -> None:
         self._delivered = delivered
         self._ahead = ahead
-        self._number = 0
-        self._mask: Any = 0
-
-    def renew(self) -> None:
-        self._number = 0
 
     def one_of(self, rows: list[Row], share: Share) -> Slot:
         """Return one message of these entries that is missing and whose source is in `share`; 0 if none is."""
+        lacking, first = self._delivered.lacking, self._delivered.first
         for row in rows:
-            if row.number != self._number:
-                self._look_up(row.number)
-            missing: Any = row.mask & self._mask
-            if missing:
-                missing = missing >> share.shift & share.mask
-                if missing:
-                    highest: int = missing.bit_length() - 1
-                    return slot_of(highest + share.shift, row.number)
+            received = self._ahead.rows.get(row.number)
+            at = row.number - first
+            if 0 <= at < len(lacking):
+                source = lacking[at].highest_beside(row, received, share)
+            else:
+                missing: Any = row.mask & self._delivered.row(row.number)
+                if received is not None:
+                    missing &= ~received.mask()
+                source = highest_of(missing, share)
+            if source >= 0:
+                return slot_of(source, row.number)
         return 0
-
-    def _look_up(self, number: int) -> None:
-        """Cache the mask of the sources whose message with this number is missing."""
-        lacking: Any = self._delivered.row(number)
-        received: Any = self._ahead.rows.get(number)
-        self._number = number
-        self._mask = lacking if received is None else lacking ^ (lacking & received)
-
-
-@lru_cache(maxsize=8)
-def _everybody_of(positions: int) -> Mask:
-    """Return the mask of all sources. The nodes of a world share it: 16,384 of them would need 36 MB."""
-    return (1 << positions) - 1
-
-
-def sources_of(mask: Mask) -> list[NodeId]:
-    digits: str = f"{mask:b}"[::-1]
-    return [source for source, digit in enumerate(digits) if digit == "1"]
 
 
 def _raise(counts: list[int], mask: Mask, number: int) -> None:

@@ -12,7 +12,7 @@ row has the instant at which it was queued. A node draws from its own generator,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, final
 
 import numpy as np
 from mypy_extensions import mypyc_attr
@@ -55,23 +55,15 @@ class Switched(Network):
     def attach(self, world: Simulator, nodes: int) -> None:
         super().attach(world, nodes)
         self._per_packet = self._drawn == "packet"
-        self._ports = [_Port(node, self._delays(node)) for node in range(nodes)]
+        self._ports = [_Port(self, node, self._delays(node)) for node in range(nodes)]
 
     def flight(self, sender: NodeId) -> Flight | None:
-        if self.crashes or not self._per_packet:
-            return None
-        return _Crossing(self, self._ports[sender])
+        return None if self.crashes or not self._per_packet else self._ports[sender]
 
-    def leave(self, port: _Port, now: Instant) -> Instant:
-        """Queue one more packet of a node. Return the instant at which it leaves the queue."""
-        begins = port.free
-        if begins > now:
-            self._waited += begins - now
-        else:
-            begins = now
+    def count(self, wait: Duration) -> None:
+        """Count one more packet, which waits so long in the queue of its sender."""
         self._packets += 1
-        port.free = leaves = begins + self.transmission
-        return leaves
+        self._waited += wait
 
     def send(self, sender: NodeId, send: Send) -> None:
         port = self._ports[sender]
@@ -84,7 +76,7 @@ class Switched(Network):
                     self.send(sender, Send(packet, peer, over))
         else:
             world = self.world
-            leaves = self.leave(port, world.now)
+            leaves = port.leave(world.now)
             takes = port.delays.next() if self._per_packet else self._crossing(port, to)
             if self.crashes:
                 world.transmitted(sender, packet, to, over)
@@ -99,7 +91,7 @@ class Switched(Network):
     def node_up(self, node: NodeId) -> None:
         port = self._ports[node]
         if port.down_at != _NEVER:
-            self._ports[node] = _Port(node, port.delays, port.links)
+            self._ports[node] = _Port(self, node, port.delays, port.links)
 
     def node_down(self, node: NodeId) -> None:
         port = self._ports[node]
@@ -119,8 +111,10 @@ class Switched(Network):
         propagation, longest = self._propagation, self._longest
 
         def block(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-            drawn = np.rint(propagation.block(generator, count) * SECOND).astype(np.int64)
-            return np.minimum(drawn, longest)
+            drawn = propagation.block(generator, count)
+            drawn *= SECOND
+            whole = np.rint(drawn, out=drawn).astype(np.int64)
+            return np.minimum(whole, longest, out=whole)
 
         return Draws(block, _BLOCK if self._drawn == "packet" else 1)
 
@@ -140,12 +134,7 @@ class Switched(Network):
         queued = key in port.keyed
         port.keyed[key] = send
         if not queued:
-            now = self.world.now
-            begins = max(port.free, now)
-            self._waited += begins - now
-            self._packets += 1
-            port.free = begins + self.transmission
-            self.world.schedule(port.free, self._leave, port, key)
+            self.world.schedule(port.leave(self.world.now), self._leave, port, key)
 
     def _leave(self, port: _Port, key: Key) -> None:
         """Transmits the latest packet with this key, which has now reached the front of the queue."""
@@ -161,27 +150,30 @@ class Switched(Network):
         self.world.sent(port.node, key, True)
 
 
-class _Port:
-    """The sending queue of a node in one incarnation: when it is free, and its keyed packets."""
+@final
+class _Port(Flight):
+    """The sending queue of a node in one incarnation: when it is free, and its keyed packets.
 
-    __slots__ = ("delays", "down_at", "free", "keyed", "links", "node")
+    As a `Flight` it queues and times the packets of the node in a network where no node goes down.
+    """
 
-    def __init__(self, node: NodeId, delays: Draws, links: dict[NodeId, Duration] | None = None) -> None:
-        self.node = node
-        self.delays = delays
-        self.links: dict[NodeId, Duration] = {} if links is None else links
+    def __init__(
+        self, network: Switched, node: NodeId, delays: Draws, links: dict[NodeId, Duration] | None = None
+    ) -> None:
         self.free: Instant = 0
+        self.delays = delays
+        self.network = network
+        self.node = node
+        self.links: dict[NodeId, Duration] = {} if links is None else links
         self.down_at: Instant = _NEVER
         self.keyed: dict[Key, Send] = {}
 
-
-class _Crossing(Flight):
-    """Queues and times the packets of one node in a network where no node goes down."""
-
-    def __init__(self, network: Switched, port: _Port) -> None:
-        self._network = network
-        self._port = port
-
     def takes(self, now: Instant) -> Duration:
-        network, port = self._network, self._port
-        return network.leave(port, now) - now + port.delays.next() + network.processing
+        return self.leave(now) - now + self.delays.next() + self.network.processing
+
+    def leave(self, now: Instant) -> Instant:
+        """Queue one more packet. Return the instant at which it leaves the queue."""
+        begins = self.free if self.free > now else now
+        self.network.count(begins - now)
+        self.free = leaves = begins + self.network.transmission
+        return leaves
