@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from benchmarks.measuring import built, show, steady_tape, timed
@@ -31,6 +32,7 @@ EVENTS = 200_000
 """The deliveries of a run, about."""
 VCUBE_MESSAGES = 48
 """As many at every size: the more messages are under way, the more of them share a packet."""
+CONTACTS_LAST_S = 600
 BARE_EVENTS = 200_000
 BARE_DEPTH = 4_000
 
@@ -91,6 +93,26 @@ def flood(nodes: int) -> Run:
     )
 
 
+def contacts(nodes: int) -> Run:
+    """Δ-causal order while nodes meet at random: each meets another every ten seconds, for fifteen seconds."""
+    random = Random(1)
+    meetings = []
+    for _ in range(nodes * CONTACTS_LAST_S // 20):
+        a, b = random.sample(range(nodes), 2)
+        start = random.randrange(CONTACTS_LAST_S)
+        meetings.append([str(a), str(b), f"{start}s", f"{start + 15}s"])
+    messages = max(1, EVENTS // nodes)
+    return Run(
+        world={"kind": "contacts", "meetings": meetings, "nodes": nodes},
+        workload=script(nodes, messages, CONTACTS_LAST_S * 1_000_000 // messages),
+        protocol="delta_causal",
+        options={"lifetime": "2min"},
+        seed=1,
+        gauges="none",
+        log="messages",
+    )
+
+
 def cellular(nodes: int) -> Run:
     """WAS: a station for every ten hosts, which walk between the cells."""
     stations = max(2, nodes // 10)
@@ -111,6 +133,7 @@ KINDS: dict[str, tuple[Callable[[int], Run], tuple[int, ...]]] = {
     "point_to_point": (point_to_point, (10, 100, 1_000)),
     "switched": (switched, (128, 1_024, 4_096, 16_384)),
     "flood": (flood, (10, 100, 1_000)),
+    "contacts": (contacts, (21, 209, 2_090)),
     "cellular": (cellular, (100, 1_000, 10_000)),
 }
 

@@ -6,6 +6,7 @@ it together with the message that was missing, in one packet. With the option `d
 survive crashes, and may join and leave. `papers/vcube2018/reading.md` says how we read the paper; decisions
 0011 and 0051 have the departures.
 
-In reading order: `options`, `topology`, `prepared`, `packets`, `progress`, `awaited`, `forwarding`, `node`;
-with crashes: `view`, `log`, `running_tests`, `orphans`, `diagnosis`; `entry`.
+In reading order: `options`, `topology`, `sources`, `prepared`, `packets`, `progress`, `awaited`, `forwarding`,
+`node`; with crashes: `view`, `log`, `running_tests`, `orphans`, `diagnosis`; `entry`. `machine_sources` does what
+`sources` does, for the compiled package.
 """
