@@ -4,7 +4,7 @@ One seed is one world: every random generator has a name and is derived from the
 depend on what is in a packet. The simulator imports no protocol; it is given a function that makes nodes. A
 world is built in layers, each a class on top of the one before. In reading order: `queue`, `hosted_node`, the
 layers `node_effects`, `fast_path` (the usual case, written for speed), `node_inputs` and `world`; `networks`;
-`workload`, `faults`; `randomness`, `draws`, `clocks`. `machine_order` sorts for `queue` in the compiled package.
+`workload`, `faults`; `randomness`, `draws`, `clocks`. Compiled: `machine_order`, which sorts for `queue`.
 
 May import: core, eventlog, traces
 """

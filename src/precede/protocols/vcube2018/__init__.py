@@ -7,6 +7,6 @@ survive crashes, and may join and leave. `papers/vcube2018/reading.md` says how 
 0011 and 0051 have the departures.
 
 In reading order: `options`, `topology`, `sources`, `prepared`, `packets`, `progress`, `awaited`, `forwarding`,
-`node`; with crashes: `view`, `log`, `running_tests`, `orphans`, `diagnosis`; `entry`. `machine_sources` does what
-`sources` does, for the compiled package.
+`node`; with crashes: `view`, `log`, `running_tests`, `orphans`, `diagnosis`; `entry`. `machine_sources` does
+what `sources` does, for the compiled package.
 """
