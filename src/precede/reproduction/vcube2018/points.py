@@ -83,11 +83,12 @@ class Scale(Struct, frozen=True):
 
 
 def read_experiments(tables: Mapping[str, Any], scale: str = "paper") -> tuple[list[Point], Scale]:
-    """Return every point, once for each start process, and how many runs each gets at this scale."""
+    """Return every point, once for each start process (or for an experiment's own `starts`), and its runs."""
     points = [
         point
         for name, table in tables["experiment"].items()
         for start in tables["starts"].items()
+        if start[0] in table.get("starts", tables["starts"])
         for point in expand(name, table, False, partial(_point, start))
     ]
     own = {name: table["runs"] for name, table in tables["experiment"].items() if "runs" in table}
