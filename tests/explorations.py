@@ -76,6 +76,12 @@ def deviations(*names: str) -> Callable[[int], int]:
     return run
 
 
+def after_a_removal(is_long: int) -> int:
+    """Each crash, or with larger bounds each deviation, after a view has removed the newcomer."""
+    kinds = {} if is_long else {"kinds_tried": ("crash",)}
+    return total.deviations(total.ONE_JOINS_TWO, **kinds).explore_after_cut(2, 1)
+
+
 def breadth_first(world: dict[str, Any]) -> Callable[[int], int]:
     def run(most: int) -> int:
         explorer = TotalOrderExplorer(registry.find("drift"), **world, timers=2, crashes=1, heal_every=50)
@@ -95,6 +101,7 @@ ROWS = [
     Row("vote on the next view (DRIFT)", votes, 10_000, 200_000),
     Row("ballots of founders (DRIFT)", ballots, 10_000, 200_000),
     Row("joining, each deviation", deviations("one joins two", "one joins three", "two join two"), 9, 1),
+    Row("joining again after a removal", after_a_removal, 0, 1),
     Row("joining, breadth first", breadth_first(total.ONE_JOINS_TWO), 2_000, 30_000),
     Row("founding, each deviation", deviations("three found", "three found and one joins"), 9, 1),
     Row("founding, breadth first", breadth_first(total.THREE_FOUND), 2_000, 30_000),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -35,6 +35,7 @@ def planned(plan: Plan) -> set[str]:
             "payload of no bytes": size == 0,
             "payload of 64 kB": size == 64 * 1024,
             "16 nodes or more": world.get("nodes", 0) >= 16,
+            "64 nodes": world.get("nodes", 0) == 64,
             "several partitions": len(partitions) > 1,
             "one-way link": any(cut.get("one_way") for cut in partitions),
             "stall": bool(stalls),
@@ -42,6 +43,7 @@ def planned(plan: Plan) -> set[str]:
             "false suspicion": any(0 < suspect_after < parse_duration(stall["duration"]) for stall in stalls),
             "partition": bool(partitions),
             "cut wire": bool(world.get("wire_cuts")),
+            "cut wire during a handoff": _cut_in_handoff(world),
             "loss": bool(world.get("loss")),
             "duplication": bool(world.get("duplication")),
             "bandwidth": "bandwidth" in world,
@@ -73,6 +75,13 @@ def planned(plan: Plan) -> set[str]:
         }.items()
         if is_so
     }
+
+
+def _cut_in_handoff(world: Mapping[str, Any]) -> bool:
+    """Does a host enter a cell while a wire is cut?"""
+    moves = [parse_duration(move["at"]) for move in world.get("moves", ()) if move["cell"]]
+    cuts = [(parse_duration(cut["start"]), parse_duration(cut["end"])) for cut in world.get("wire_cuts", ())]
+    return any(start <= at < end for at in moves for start, end in cuts)
 
 
 def happened(rows: Iterable[dict[str, Any]]) -> set[str]:

@@ -46,7 +46,8 @@ def test_crashes_in_recovery_and_odd_sizes_happen() -> None:
 
 
 CLOCKS = {"wrong clocks", "clock jump"}
-CELLS = SIZES | {"kind cellular", "stalled station", "cut wire", "wrong clocks", "loss", "crash of a station"}
+CELLS = SIZES | {"kind cellular", "stalled station", "wrong clocks", "loss", "crash of a station"}
+CELLS |= {"cut wire", "cut wire during a handoff"}
 KINDS = {"kind contacts", "kind point_to_point", "kind flood"}
 IDS = {"ids around 2^31", "highest ids"}
 NUMBERS = {"numbers around 2^31", "highest numbers"}
@@ -58,9 +59,9 @@ LAYERED = (
     | CLOCKS
     | IDS
     | LOST
-    | {"one-way link", "16 nodes or more", "silence of hours", "lossy contacts"}
+    | {"one-way link", "16 nodes or more", "64 nodes", "silence of hours", "lossy contacts"}
 )
-MULTICAST = SIZES | NETWORK | CLOCKS | IDS | {"one-way link", "16 nodes or more", "silence of hours"}
+MULTICAST = SIZES | NETWORK | CLOCKS | IDS | {"one-way link", "64 nodes", "silence of hours"}
 MULTICAST |= {"planned late join", "planned leave", "lost state", "processes near 2^63"}
 PLANNED = {
     "fifo": LAYERED | NUMBERS | {"refresh", "duplication"},

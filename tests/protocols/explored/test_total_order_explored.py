@@ -23,6 +23,7 @@ from tests.protocols.explored.worlds import Broken
 JOINING = {"durable": True, "suspect_after": "3s", "bootstrap_after": "0s"}
 FOUNDING = {"durable": True, "suspect_after": "3s", "founding": "agreed"}
 ONE_JOINS_TWO: dict[str, Any] = {"options": JOINING, "members": 2, "broadcasts": (1, 0, 1)}
+ONE_JOINS_TWO_UNSUSPECTED: dict[str, Any] = {**ONE_JOINS_TWO, "options": {**JOINING, "suspect_after": "0s"}}
 ONE_JOINS_THREE: dict[str, Any] = {"options": JOINING, "members": 3, "broadcasts": (1, 0, 0, 1)}
 TWO_JOIN_TWO: dict[str, Any] = {"options": JOINING, "members": 2, "broadcasts": (1, 0, 1, 1)}
 THREE_FOUND: dict[str, Any] = {"options": FOUNDING, "members": 3, "broadcasts": (1, 1, 0)}
@@ -102,6 +103,11 @@ def never_asks_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Joining, "_apply_soon", lambda self, now, effects: None)
 
 
+def unused_streams_stay(patch: pytest.MonkeyPatch) -> None:
+    """A stream whose admission a node did not see is neither used nor closed. Others wait for its clock."""
+    patch.setattr(Joining, "take_up_unused", lambda self, now, effects: None)
+
+
 def one_founder_decides(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ballots, "quorum", property(lambda self: 1))
 
@@ -122,6 +128,7 @@ FAULTS: list[Fault] = [
     ("joining: floods not stored", nothing, "held", ONE_JOINS_TWO, "healing"),
     ("joining: clock not stored", nothing, "clock", ONE_JOINS_TWO, "order|healing"),
     ("joining: group not stored", nothing, "group", ONE_JOINS_TWO, "healing"),
+    ("joining: unused streams stay", unused_streams_stay, "", ONE_JOINS_TWO_UNSUSPECTED, "healing"),
     ("founding: one founder decides", one_founder_decides, "", THREE_FOUND, "healing|group"),
     ("founding: founders do not begin", founders_do_not_begin, "", THREE_FOUND, "healing"),
     ("founding: votes not stored", nothing, "founding", THREE_FOUND, "healing|group"),
@@ -144,3 +151,24 @@ def test_a_planted_fault_is_found(
     spoil: Callable[[Effects], Effects] = without(not_stored) if not_stored else lambda effects: effects
     with pytest.raises(Broken, match=f"^({invariant}):"):
         deviations(world, spoil=spoil).explore_deviations(1)
+
+
+def test_no_crash_breaks_an_invariant_after_a_view_removed_a_node() -> None:
+    explorer = deviations(ONE_JOINS_TWO, kinds_tried=("crash",))
+    explorer.explore_after_cut(2, 1)
+    assert explorer.count > 100
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("name", "node"), [("one joins two", 2), ("one joins three", 3)])
+def test_every_deviation_after_a_view_removed_a_node(name: str, node: int) -> None:
+    explorer = deviations(WORLDS[name])
+    print(name, explorer.explore_after_cut(node, 1), explorer.count)
+    assert explorer.count > 100
+
+
+def test_a_crash_after_a_view_removed_a_node_shows_that_its_messages_were_not_stored() -> None:
+    """The view cut off its last message, which must be sent again in its next stream."""
+    with pytest.raises(Broken, match=r"^healing:"):
+        deviations(ONE_JOINS_TWO, kinds_tried=("crash",), spoil=without("restamp")).explore_after_cut(2, 1)

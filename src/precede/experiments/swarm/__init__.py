@@ -2,6 +2,6 @@
 
 One seed draws one world with loss, crashes and partitions. Later everything heals. The witness judges the event
 log, and every message that is due must have been delivered. In reading order: `plan`, `draw`, `large_numbers`,
-`swarm`, `events`, `promises`, `ends`, `due`, `shrink`; `repro` and `repro_case` for the
+`swarm`, `events`, `promises`, `limits`, `ends`, `due`, `shrink`; `repro` and `repro_case` for the
 smallest world in which a rule misorders.
 """

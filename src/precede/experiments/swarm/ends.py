@@ -7,58 +7,22 @@ without periodic packets has no timer left; every node that kept its state accep
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from precede.core.errors import Refused
 from precede.experiments.run import Prepared
 from precede.experiments.swarm.events import count_events
-from precede.experiments.swarm.plan import DRAWERS, Plan
+from precede.experiments.swarm.limits import SIZES, STORED, periodic_timers, quantities, timer_name
+from precede.experiments.swarm.plan import DRAWERS, FIXED_GROUP, Plan
 from precede.experiments.swarm.promises import leaves_unheard, loses_store
 from precede.sim.hosted_node import HostedNode
 
-_STORED: Final[Mapping[str, tuple[str, ...]]] = {
-    "net": ("cache",),
-    "own": ("kept",),
-    "held": ("kept", "pending"),
-    "done": ("streams", "graph", "view", "applications"),
-    "top": ("streams",),
-    "step": ("checkpoint",),
-    "admitted": ("streams", "view", "applications"),
-    "ended": ("streams", "view", "applications"),
-    "life": ("streams",),
-    "shown": ("messages",),
-    "copy": ("messages",),
-    "seen": ("messages",),
-}
-"""For each kind of key, what bounds the number of its keys, added up. A kind that is not listed has one key.
-
-With DRIFT a node gets a new stream when a view removed it and another one admitted it again, and when it
-applies again because no sponsor answered or because it restarted (`Joining.attempts`).
-"""
-
-_REGISTERED: Final[Mapping[str, str]] = {
-    "delivered_entries": "delivered",
-    "vector_entries": "streams",
-    "links": "nodes",
-    "sources": "streams",
-    "hosts": "nodes",
-    "hosts_ever": "nodes",
-    "previous": "nodes",
-    "founders_heard": "nodes",
-}
-"""The registries among the sizes of nodes, and what bounds each: streams, pairs of them, or nodes."""
-
 _LATER: Final = 1 << 50
 """An instant after the end of every world."""
-
-_DEADLINE: Final = "due"
-"""The timer of the next deadline, which may lie after the end of a world."""
-
-_TIMERS: Final = 8
-"""The most timers that a node may have when nothing is under way."""
 
 
 def unsettled(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[str]]:
@@ -71,26 +35,18 @@ def unsettled(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[s
     nodes = prepared.world.nodes
     streams = sum(hosted.incarnation + 1 for hosted in nodes)
     messages = count_events(log, "broadcast")
-    common = {
-        "streams": streams,
-        "applications": sum(hosted.store.get("lives", 0) for hosted in nodes),
-        "delivered": streams * streams + (messages if _has_gaps(plan, log) else 0),
-        "nodes": len(nodes),
-        "messages": messages,
-        "checkpoint": int(plan.run.options.get("checkpoint", 64)),
-    }
-    most_timers = _TIMERS if _is_periodic(plan) else 0
+    world = quantities(plan, streams, len(nodes), messages, _has_gaps(plan, log))
+    world["applications"] = sum(hosted.store.get("lives", 0) for hosted in nodes)
     leaks, undelivered = [], []
     for hosted in nodes:
         if not hosted.up or hosted.gone:
             continue
         name, sizes = prepared.built.names[hosted.id], dict(hosted.node.sizes())
-        bounds = sizes | common
-        leaks += [f"{name}: {line}" for line in (*_overfull(hosted, bounds), *_grown(sizes, bounds))]
-        timers = [key for key in hosted.timers if key != _DEADLINE]
-        if len(timers) > most_timers and not leaves_unheard(plan):
-            leaks.append(f"{name} does not go quiet: timers {timers[:3]}")
-        if prepared.built.role(hosted.id) != "station" and not hosted.incarnation and _is_source(plan, name):
+        lines = [*_overfull(hosted, sizes | world), *_grown(sizes, world)]
+        if not leaves_unheard(plan):
+            lines += _restless(hosted, periodic_timers(plan))
+        leaks += [f"{name}: {line}" for line in lines]
+        if prepared.built.role(hosted.id) != "station" and _is_source(plan, hosted, name):
             undelivered += _refusal(hosted, name)
     return {"leaks": leaks, "undelivered": undelivered}
 
@@ -98,10 +54,16 @@ def unsettled(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[s
 def _has_gaps(plan: Plan, log: pa.Table) -> bool:
     """Tell whether a node may get some numbers of a stream only, and must remember each of them.
 
-    It does so where messages have destinations. A node that lost its store does not get again what it had
-    confirmed.
+    It does so where messages have destinations or lifetimes, and where caches evict. A node that lost its store
+    does not get again what it had confirmed.
     """
-    return log["destinations"].null_count < len(log) or loses_store(plan)
+    options = plan.run.options
+    return (
+        log["destinations"].null_count < len(log)
+        or log["deadline_us"].null_count < len(log)
+        or bool(options.get("cache"))
+        or loses_store(plan)
+    )
 
 
 def _overfull(hosted: HostedNode, bounds: Mapping[str, int]) -> list[str]:
@@ -112,34 +74,36 @@ def _overfull(hosted: HostedNode, bounds: Mapping[str, int]) -> list[str]:
         counts[kind] = counts.get(kind, 0) + 1
     lines = []
     for kind, count in counts.items():
-        most = sum(bounds.get(bound, 0) for bound in _STORED[kind]) if kind in _STORED else 1
-        if count > most and (kind, count) != ("own", 1):
+        most = sum(bounds.get(bound, 0) for bound in STORED[kind]) if kind in STORED else 1
+        if count > most and (kind, count) != ("own", 1):  # DRIFT's own stream
             lines.append(f"{count} keys of kind {kind!r} are in the store, {most} are due")
     return lines
 
 
 def _grown(sizes: Mapping[str, int], bounds: Mapping[str, int]) -> list[str]:
-    return [
-        f"{name} has {sizes[name]} entries, more than {bounds[bound]} ({bound})"
-        for name, bound in _REGISTERED.items()
-        if sizes.get(name, 0) > bounds[bound]
-    ]
+    lines = []
+    for name, limit in SIZES.items():
+        most = sum(bounds[bound] for bound in limit)
+        if sizes.get(name, 0) > most:
+            lines.append(f"{name} has {sizes[name]} entries, more than {most} ({' + '.join(limit)})")
+    return lines
 
 
-def _is_periodic(plan: Plan) -> bool:
-    """Tell whether nodes send digests, beacons, tests or acknowledgements for ever."""
-    options: Mapping[str, Any] = plan.run.options
-    return (
-        plan.run.world["kind"] == "flood"
-        or plan.run.protocol == "was"
-        or bool(options.get("refresh") or options.get("diagnosis"))
-        or options.get("dissemination") == "gossip"
-    )
+def _restless(hosted: HostedNode, periodic: Mapping[str, int]) -> list[str]:
+    """Return a line if a node has a timer that nothing needs any more."""
+    counts = Counter(map(timer_name, hosted.timers))
+    needless = sorted(name for name, count in counts.items() if count > periodic.get(name, 0))
+    return [f"does not go quiet: timers {needless[:3]}"] if needless else []
 
 
-def _is_source(plan: Plan, name: str) -> bool:
-    """Tell whether a node is meant to broadcast: with DRIFT, only those that the options name."""
+def _is_source(plan: Plan, hosted: HostedNode, name: str) -> bool:
+    """Tell whether a node is meant to broadcast: with DRIFT, only those that the options name.
+
+    `vector_clock` numbers the messages of each node from 1, so a later incarnation may not broadcast.
+    """
     named = plan.run.options.get("sources")
+    if plan.run.protocol == FIXED_GROUP and hosted.incarnation:
+        return False
     return not isinstance(named, str) or name in named.split()
 
 

@@ -59,6 +59,8 @@ DRAWERS: Final[dict[str, str]] = {
 }
 ORDERINGS: Final = ("unordered", "fifo", "vector_clock", "causal_barrier", "delta_causal", "hash_dag")
 MULTICASTS: Final = ("prs", "rst", "ses")
+FIXED_GROUP: Final = "vector_clock"
+"""The protocol in which a node that lost its store, hence a later incarnation, may not broadcast."""
 SORTING_RULES: Final = ("timestamp", "lamport", "sds")
 """The rules that sort a list on a screen. They promise no order and refuse destinations."""
 FURTHER_FROM: Final = 1_000_000

@@ -12,10 +12,7 @@ from msgspec.structs import replace
 
 from precede.core.instants import parse_duration
 from precede.experiments.swarm.large_numbers import AGED, IDS, INCARNATIONS, NUMBERS
-from precede.experiments.swarm.plan import MULTICASTS, ORDERINGS, Plan, draw_stall, seconds_text
-
-_FIXED_GROUP: Final = "vector_clock"
-"""The protocol in which a node that lost its store, hence a later incarnation, may not broadcast."""
+from precede.experiments.swarm.plan import FIXED_GROUP, MULTICASTS, ORDERINGS, Plan, draw_stall, seconds_text
 
 
 def add(plan: Plan, random: Random) -> Plan:
@@ -78,7 +75,7 @@ def _count_from_afar(plan: Plan, random: Random) -> Plan:
     if not (_is_ordering(plan) or _is_multicast(plan)):
         return plan
     plan = replace(plan, ids_from=random.choice(IDS))
-    if run.protocol != _FIXED_GROUP:
+    if run.protocol != FIXED_GROUP:
         plan = replace(plan, incarnations_from=random.choice(INCARNATIONS))
     keeps = all(crash.get("keep") is not False for crash in run.faults.get("crashes", ()))
     if run.protocol in AGED and run.world["kind"] != "flood" and keeps:
