@@ -1,12 +1,14 @@
 """Machine instructions per row of the event log, compared with those in benchmarks/instructions.json.
 
-    python -m benchmarks.gate            exit code 1 if a kind of world takes 3 % more than the file says
+    python -m benchmarks.gate            exit code 1 if something takes 3 % more than the file says
+    python -m benchmarks.gate switched   only this one
     python -m benchmarks.gate --write    measure and write the file
 
 Instructions are counted by valgrind, so a busy machine gives the same numbers. A world is simulated for a short
-and a long time, with the log in memory; the figure is the difference of the instructions divided by the
-difference of the rows. Start-up is not in it. Figures of another interpreter, library or compiler do not
-compare: then, or without valgrind, a sentence says so and the exit code is 0.
+and a long time, with the log in memory; a short and a long log are verified, from the file to the verdict. The
+figure is the difference of the instructions divided by the difference of the rows. Start-up is not in it.
+Figures of another interpreter, library or compiler do not compare: then, or without valgrind, a sentence says
+so and the exit code is 0.
 """
 
 from __future__ import annotations
@@ -21,18 +23,29 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from benchmarks.measuring import built
+from benchmarks.verify import write_csv, write_log
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import prepare
 from precede.experiments.scenario import read_scenario
+from precede.witness.verify import verify
 
 FIGURES: Final = Path(__file__).with_name("instructions.json")
 TOLERANCE: Final = 0.03
 ROUNDS: Final = 2
+FIXED: Final = {
+    "PYTHONHASHSEED": "0",
+    "OPENBLAS_NUM_THREADS": "1",
+    "NUMBA_CPU_NAME": "generic",  # the same kernels on every machine
+    "NUMBA_CPU_FEATURES": "",
+}
+"""The environment in which instructions are counted."""
 
 
 class World(NamedTuple):
@@ -72,25 +85,43 @@ WORLDS: Final = {
     ),
 }
 
+LOGS: Final[dict[str, tuple[Callable[[Path, int, int], Path], str]]] = {
+    "verify_parquet": (write_log, ".parquet"),
+    "verify_csv": (write_csv, ".csv"),
+}
+"""The formats of the logs that are verified: who writes them, and how their files' names end."""
+DELIVERIES: Final = {"short": 120_000, "long": 240_000}
+"""The rows of a log. The short one is long enough for the reader of large files."""
+NAMES: Final = (*WORLDS, *LOGS)
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these of {', '.join(NAMES)}")
     parser.add_argument("--write", action="store_true", help="keep the figures as those to compare with")
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument("--counted", metavar="FOLDER", help=argparse.SUPPRESS)
+    parser.add_argument("--compile", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if unknown := set(options.names) - set(NAMES):
+        parser.error(f"{', '.join(sorted(unknown))}: none of {', '.join(NAMES)}")
+    names = options.names or NAMES
+    if options.compile:
+        for name in set(names) & set(LOGS):
+            next(log_checks(Path(options.compile), name))
+        return
     if options.counted:
-        run_all(Path(options.counted))
+        run_all(Path(options.counted), names)
         return
     kept = json.loads(FIGURES.read_text(encoding="utf-8"))
     if reason := not_comparable(kept["made_with"]) if not options.write else needs_valgrind():
         print(reason)
         return
-    figures = count_all()
+    figures = count_all(names)
     if options.write:
-        FIGURES.write_text(
-            json.dumps({"made_with": made_with(), "per_row": figures}, indent=2) + "\n", encoding="utf-8"
-        )
+        others = kept["per_row"] if kept["made_with"] == made_with() else {}
+        written = {"made_with": made_with(), "per_row": others | figures}
+        FIGURES.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     if options.json:
         print(json.dumps(figures))
         return
@@ -121,7 +152,9 @@ def compare(figures: dict[str, int], kept: dict[str, int]) -> int:
 
 def made_with() -> str:
     """Return what the figures depend on besides the project's source."""
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("msgspec", "mypy", "numpy", "pyarrow"))
+    libraries = ", ".join(
+        f"{name} {version(name)}" for name in ("msgspec", "mypy", "numba", "numpy", "pyarrow")
+    )
     python = f"CPython {platform.python_version()}, {platform.python_compiler()}"
     return f"{built()} {python}, {compiler()}, {libraries}"
 
@@ -134,19 +167,22 @@ def compiler() -> str:
     return f"cc {done.stdout.strip()}"
 
 
-def count_all() -> dict[str, int]:
-    """Return the instructions per row of each world, counted in one process under valgrind."""
+def count_all(names: Sequence[str]) -> dict[str, int]:
+    """Return the instructions per row of each name, counted in one process under valgrind."""
     with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, **FIXED}
+        if set(names) & set(LOGS):  # under valgrind numba would take minutes
+            compiling = [sys.executable, "-m", "benchmarks.gate", *names, "--compile", folder]
+            subprocess.run(compiling, env=environment, check=True)
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/dump"]
-        command += [sys.executable, "-m", "benchmarks.gate", "--counted", folder]
-        environment = {**os.environ, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
+        command += [sys.executable, "-m", "benchmarks.gate", *names, "--counted", folder]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         if done.returncode:
             raise SystemExit(done.stdout + done.stderr)
         rows = json.loads((Path(folder) / "rows.json").read_text())
         counts = _counts(Path(folder))
     figures = {}
-    for name in WORLDS:
+    for name in names:
         short, long = (min(counts[f"{name} {end}"]) for end in ("short", "long"))
         figures[name] = round((long - short) / (rows[f"{name} long"] - rows[f"{name} short"]))
     return figures
@@ -166,30 +202,57 @@ def _counts(folder: Path) -> dict[str, list[int]]:
     return counts
 
 
-def run_all(folder: Path) -> None:
-    """Simulate every world several times, each between two commands to valgrind; the process under valgrind."""
+def run_all(folder: Path, names: Sequence[str]) -> None:
+    """Do everything several times, each between two commands to valgrind; the process under valgrind."""
     rows = {}
+    for name in names:
+        runs = world_runs(folder, name) if name in WORLDS else log_checks(folder, name)
+        for length, run in runs:
+            gc.collect()
+            _control("--instr=on")
+            _control("--zero")
+            rows[f"{name} {length}"] = run()
+            _control(f"--dump={name}_{length}")
+            _control("--instr=off")
+    (folder / "rows.json").write_text(json.dumps(rows))
+
+
+def world_runs(folder: Path, name: str) -> Iterator[tuple[str, Callable[[], int]]]:
+    """Yield simulations of a world, short and long in turn; each returns the number of its rows."""
     starts = {(a, b): (a * 7 + b * 13) % 40 for b in range(20) for a in range(b % 4, b, 4)}
     meetings = [
         f"n{a},n{b},{at + 40 * k},{at + 40 * k + 15}" for k in range(6) for (a, b), at in starts.items()
     ]
     (folder / "contacts.csv").write_text("\n".join(["a,b,start,end", *meetings]) + "\n", encoding="utf-8")
-    for name, world in WORLDS.items():
-        file = folder / f"{name}.toml"
-        file.write_text(world.scenario(), encoding="utf-8")
-        for _ in range(ROUNDS):
-            for length, until in (("short", world.short), ("long", world.long)):
-                settings = {"until": until, "gauges": "none"}
-                ready = prepare(read_scenario(str(file), settings=settings), TableSink())
-                gc.collect()
-                _control("--instr=on")
-                _control("--zero")
-                ready.world.run(ready.end)
-                ready.recorder.flush()
-                _control(f"--dump={name}_{length}")
-                _control("--instr=off")
-                rows[f"{name} {length}"] = ready.recorder.rows
-    (folder / "rows.json").write_text(json.dumps(rows))
+    world, file = WORLDS[name], folder / f"{name}.toml"
+    file.write_text(world.scenario(), encoding="utf-8")
+    for _ in range(ROUNDS):
+        for length, until in (("short", world.short), ("long", world.long)):
+            settings = {"until": until, "gauges": "none"}
+            yield length, partial(_simulate, prepare(read_scenario(str(file), settings=settings), TableSink()))
+
+
+def _simulate(ready: Any) -> int:
+    ready.world.run(ready.end)
+    ready.recorder.flush()
+    rows: int = ready.recorder.rows
+    return rows
+
+
+def log_checks(folder: Path, name: str) -> Iterator[tuple[str, Callable[[], int]]]:
+    """Yield verifications of a short and a long log in turn; each returns the number of rows."""
+    write, ending = LOGS[name]
+    logs = {length: write(folder / f"{length}{ending}", 20, count) for length, count in DELIVERIES.items()}
+    _verify(logs["short"])  # kernels are compiled or loaded
+    for _ in range(ROUNDS):
+        for length, log in logs.items():
+            yield length, partial(_verify, log)
+
+
+def _verify(log: Path) -> int:
+    verdict = verify(log, "causal", engine="numba")
+    assert verdict.holds, verdict
+    return verdict.rows
 
 
 def _control(command: str) -> None:

@@ -1,5 +1,7 @@
 """Where the CPU time of a whole command goes: `python -m benchmarks.profile NAME` prints a table of stages.
 
+The commands are `precede simulate` for each kind of world, and `precede verify` for a log in Parquet and CSV.
+
 py-spy takes samples of Python and of machine code, so compiled modules show, too. A sample belongs to the
 innermost function of the project on its stack: the work of a library is counted for its caller.
 `--write` measures every name and writes benchmarks/PROFILE.md and docs/reference/where-time-goes.svg.
@@ -9,8 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,9 @@ from html import escape
 from pathlib import Path
 from textwrap import dedent
 from typing import Final
+
+from benchmarks.verify import write_csv, write_log
+from precede.report.figures import COLOURS
 
 HERE: Final = Path(__file__).parent
 PICTURE: Final = HERE.parent / "docs/reference/where-time-goes.svg"
@@ -51,9 +56,14 @@ SCENARIOS: Final[dict[str, str]] = {
 }
 """The scenarios whose whole command is profiled, one for each kind of world and two of contacts."""
 
+LOGS: Final = {"verify-parquet": (write_log, ".parquet", 5_000_000), "verify-csv": (write_csv, ".csv", 500_000)}
+"""The logs of 100 nodes that are verified: who writes them, how their files' names end, and the deliveries."""
+
+NAMES: Final = (*SCENARIOS, *LOGS)
+
 STAGES: Final[dict[str, tuple[str, ...]]] = {
     "imports": (),
-    "reading inputs": ("traces", "files", "lake", "experiments"),
+    "reading inputs": ("traces", "files", "lake", "experiments", "witness/reading"),
     "building nodes": ("protocols/registry", "sim/hosted_node"),
     "queue": ("sim/queue", "sim/fast_path", "sim/world"),
     "network": ("sim/networks", "sim/draws", "sim/randomness", "core/randomness", "core/transfers", "sim"),
@@ -63,6 +73,7 @@ STAGES: Final[dict[str, tuple[str, ...]]] = {
     "rows": ("eventlog",),
     "writing": ("eventlog/sinks", "eventlog/blocks", "lake/integrity", "experiments/code_version"),
     "measures": ("measures", "experiments/measuring"),
+    "checks": ("witness",),
     "command line": ("cli",),
     "outside": (),
 }
@@ -71,18 +82,18 @@ STAGES: Final[dict[str, tuple[str, ...]]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", nargs="?", choices=sorted(SCENARIOS), help="the command to profile")
+    parser.add_argument("name", nargs="?", choices=NAMES, help="the command to profile")
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument(
         "--write", action="store_true", help="profile every command and write the page and picture"
     )
     options = parser.parse_args()
     if options.write:
-        profiles = {name: profile(name) for name in SCENARIOS}
+        profiles = {name: profile(name) for name in NAMES}
         (HERE / "PROFILE.md").write_text(page(profiles), encoding="utf-8")
         PICTURE.write_text(picture(profiles), encoding="utf-8")
     elif options.name is None:
-        parser.error("which of " + ", ".join(SCENARIOS) + "?")
+        parser.error("which of " + ", ".join(NAMES) + "?")
     elif options.json:
         print(json.dumps(profile(options.name)))
     else:
@@ -92,26 +103,39 @@ def main() -> None:
 def profile(name: str) -> dict[str, float]:
     """Return the CPU seconds of each stage of a command, and the bytes that it held and wrote."""
     with tempfile.TemporaryDirectory() as folder:
-        out, scenario = Path(folder) / "out", Path(folder) / f"{name}.toml"
-        scenario.write_text(dedent(SCENARIOS[name]), encoding="utf-8")
-        command = [sys.executable, "-m", "precede", "simulate", str(scenario), "--json", "--out", str(out)]
-        subprocess.run(command, check=True, capture_output=True)  # numba compiles at the first use
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, check=True, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        out, stacks = Path(folder) / "out", Path(folder) / "stacks"
+        command = command_of(name, Path(folder), out)
+        measured(command)  # numba compiles at the first use
+        cpu_s, peak_bytes = measured(command)
         written = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
-        stacks = Path(folder) / "stacks"
         recorder = [str(Path(sys.executable).with_name("py-spy")), "record", "--native", "--format", "raw"]
-        subprocess.run(
-            [*recorder, "--rate", str(RATE), "--output", str(stacks), "--", *command[:-1], str(out) + "-again"],
-            check=True,
-            capture_output=True,
-        )
+        recorder += ["--rate", str(RATE), "--output", str(stacks), "--"]
+        subprocess.run([*recorder, *command], check=True, capture_output=True)
         samples = stage_samples(stacks.read_text(encoding="utf-8"))
     share = cpu_s / sum(samples.values())
     stages = {stage: round(samples[stage] * share, 3) for stage in STAGES}
-    return {**stages, "cpu_s": round(cpu_s, 2), "peak_bytes": after.ru_maxrss * 1024, "written_bytes": written}
+    return {**stages, "cpu_s": round(cpu_s, 2), "peak_bytes": peak_bytes, "written_bytes": written}
+
+
+def command_of(name: str, folder: Path, out: Path) -> list[str]:
+    """Write the input of a command; return its words."""
+    precede = [sys.executable, "-m", "precede"]
+    if name in LOGS:
+        write, ending, deliveries = LOGS[name]
+        return [*precede, "verify", str(write(folder / f"log{ending}", 100, deliveries))]
+    scenario = folder / f"{name}.toml"
+    scenario.write_text(dedent(SCENARIOS[name]), encoding="utf-8")
+    return [*precede, "simulate", str(scenario), "--json", "--out", str(out)]
+
+
+def measured(command: list[str]) -> tuple[float, int]:
+    """Run a command; return its CPU seconds and the most bytes that it held."""
+    quiet = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
+    process = os.posix_spawn(command[0], command, os.environ, file_actions=[quiet])
+    _, status, used = os.wait4(process, 0)
+    if status:
+        raise SystemExit(f"{' '.join(command)}: exit code {os.waitstatus_to_exitcode(status)}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
 
 def stage_samples(stacks: str) -> dict[str, int]:
@@ -171,11 +195,17 @@ def page(profiles: dict[str, dict[str, float]]) -> str:
     """Return the page with all profiles."""
     lines = ["# Where the time goes", "", "Written by `python -m benchmarks.profile --write`."]
     for name, stages in profiles.items():
-        lines += ["", f"## {name}", "", "```toml", dedent(SCENARIOS[name]).strip(), "```", "", table(stages)]
+        lines += ["", f"## {name}", "", *described(name), "", table(stages)]
     return "\n".join(lines) + "\n"
 
 
-COLOURS: Final = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#ca8a04")
+def described(name: str) -> list[str]:
+    """Return lines that say what a command does."""
+    if name in LOGS:
+        return [f"`precede verify` of {LOGS[name][2]:,} deliveries at 100 nodes (`{LOGS[name][1]}`)."]
+    return ["```toml", dedent(SCENARIOS[name]).strip(), "```"]
+
+
 HEIGHT, WIDTH, LEFT = 34, 560, 110
 
 
