@@ -36,7 +36,7 @@ def command(
 
     The cell opens when every neighbour has been heard once, whatever the order in which stations are started.
     WAS needs stations that do not crash: one that starts again has forgotten its messages, and hosts may get a
-    message too late or twice. CK keeps its order.
+    message too late or twice. CK keeps its order, but may deliver a message twice.
 
     \b
     Example:

@@ -20,12 +20,12 @@ def keeps_clocks(plan: Plan) -> bool:
 
 
 def keeps_stations(plan: Plan) -> bool:
-    """Tell whether stations run as long as the order rests on them; if not, messages may be late or come twice.
+    """Tell whether stations run as long as the order rests on them; if not, messages may be late.
 
     WAS sends no order data: it needs a tree of reliable stations (was2021, section 3). A station that crashes
     has forgotten everything when it starts again. CK and PRS send vectors, and keep their order then too.
     """
-    return plan.run.protocol != "was" or not _crashes_station(plan)
+    return plan.run.protocol != "was" or not crashes_station(plan)
 
 
 def is_live(plan: Plan) -> bool:
@@ -35,10 +35,11 @@ def is_live(plan: Plan) -> bool:
     """
     if plan.run.options.get("diagnosis") and plan.run.faults.get("stalls"):
         return False
-    return keeps_clocks(plan) and not _crashes_station(plan)
+    return keeps_clocks(plan) and not crashes_station(plan)
 
 
-def _crashes_station(plan: Plan) -> bool:
+def crashes_station(plan: Plan) -> bool:
+    """Tell whether a station crashes, and forgets what its hosts have delivered: they may get it twice."""
     return any(str(crash["node"]).startswith("s") for crash in plan.run.faults.get("crashes", ()))
 
 

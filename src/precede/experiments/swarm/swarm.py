@@ -21,7 +21,13 @@ from precede.experiments.swarm.ends import unsettled
 from precede.experiments.swarm.events import Message, Process, events_of, message_of
 from precede.experiments.swarm.large_numbers import builder
 from precede.experiments.swarm.plan import Drawer, Plan, draw_plan, find_drawer
-from precede.experiments.swarm.promises import is_live, keeps_clocks, keeps_stations, may_still_wait
+from precede.experiments.swarm.promises import (
+    crashes_station,
+    is_live,
+    keeps_clocks,
+    keeps_stations,
+    may_still_wait,
+)
 from precede.protocols.registry import Entry
 from precede.sim.hosted_node import HostedNode
 from precede.sim.world import World
@@ -120,7 +126,7 @@ def judge(plan: Plan, drawer: Drawer, prepared: Prepared, log: pa.Table) -> Worl
     counts = dict.fromkeys(findings, 0)
     order = prepared.entry.order if keeps_clocks(plan) and keeps_stations(plan) else "none"
     counts["violations"], duplicates, story, deliveries = _safety(log, order)
-    if keeps_stations(plan):
+    if not crashes_station(plan):
         counts["duplicates"] = duplicates
     elif not counts["violations"]:
         story = ""

@@ -21,20 +21,25 @@ class CentralDiscard:
 
     Both are collected for `batch_duration`. `acks` holds, for each initial station, the last of its messages
     that each host has acknowledged since the last batch. `stored` are the messages kept at this station.
+    `postponed` are those of them that are deleted elsewhere, and that a host here was sent and has not
+    acknowledged: a host that joined lately, which their initial station did not know of.
     """
 
     def __init__(
         self,
         node: NodeId,
+        hosts: dict[NodeId, ProxyRecord],
         rule: ProxyRule,
         routes: Routes,
         stored: dict[MessageKey, Any],
         batch_duration: Duration,
     ) -> None:
         self.node = node
+        self.hosts = hosts
         self.rule = rule
         self.routes = routes
         self.stored = stored
+        self.postponed: dict[MessageKey, None] = {}
         self.batch_duration = batch_duration
         self.acks: dict[NodeId, dict[NodeId, int]] = {}
         self.batching: bool = False
@@ -83,4 +88,17 @@ class CentralDiscard:
     def delete(self, keys: tuple[MessageKey, ...]) -> None:
         """Delete(M): remove from `stored` these messages, which every destination has delivered."""
         for key in keys:
+            if self._is_under_way(key):
+                self.postponed[key] = None
+            else:
+                self.stored.pop(key, None)
+
+    def delete_postponed(self) -> None:
+        """Delete the messages that were needed for hosts which have acknowledged them or are gone."""
+        for key in [key for key in self.postponed if not self._is_under_way(key)]:
+            del self.postponed[key]
             self.stored.pop(key, None)
+
+    def _is_under_way(self, key: MessageKey) -> bool:
+        """May a host here still deliver the message? Later ones must not be sent to it before it did."""
+        return any(key in record.sent_at for record in self.hosts.values())

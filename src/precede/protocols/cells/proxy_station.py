@@ -53,7 +53,7 @@ class ProxyStation(Node):
         self.hosts: dict[NodeId, ProxyRecord] = {}
         self.offers = Offers(self.hosts, rule, context.options)
         self.discard = CentralDiscard(
-            context.node, rule, self.routes, self.offers.stored, context.options.batch
+            context.node, self.hosts, rule, self.routes, self.offers.stored, context.options.batch
         )
         self.moves = RecordMoves(context.node, self.hosts, rule, self.routes, self.offers, self.discard)
 
@@ -85,6 +85,8 @@ class ProxyStation(Node):
                 self.routes.forward(packet, effects)
             else:
                 self._on_routed(packet, now, effects)
+        if self.discard.postponed:
+            self.discard.delete_postponed()
         return effects
 
     def _on_routed(self, packet: RoutedPacket, now: Instant, effects: list[Effect]) -> None:

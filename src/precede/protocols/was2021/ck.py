@@ -6,7 +6,7 @@ vector. Acknowledgements go on to the message's initial station, which tells all
 when every host has it. `precede.protocols.cells` has what CK shares with its ancestor, section 9 of prs1997.
 
 Hosts do not fail here. A host that joins begins with the messages that its station receives from then on. It
-may miss some of them that are deleted before every station knows of the host.
+may miss some of them that are deleted before every station knows of the host, unless they were sent to it.
 """
 
 from collections.abc import Mapping, Sequence
