@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("key", PAPERS)
 def test_the_cheapest_run_of_each_paper_gives_its_stored_measures_again(key):
     folder = ROOT / "papers" / key
-    (cheapest,) = choose(folder, read_results(folder), 0.0)
+    cheapest, *_ = choose(folder, read_results(folder), 0.0)  # several runs can take 0.00 s
     again = rerun(cheapest)
     assert again.compared >= 3
     assert not again.differing
