@@ -35,7 +35,27 @@ def is_live(plan: Plan) -> bool:
     """
     if plan.run.options.get("diagnosis") and plan.run.faults.get("stalls"):
         return False
-    return keeps_clocks(plan) and not crashes_station(plan)
+    return keeps_clocks(plan) and not crashes_station(plan) and not _stalls_as_it_leaves(plan)
+
+
+def _stalls_as_it_leaves(plan: Plan) -> bool:
+    """Tell whether a DRIFT source is down before it could close its stream, where no view removes it.
+
+    Without `suspect_after` the paper's nodes do not crash: the others wait for the clock of the source.
+    """
+    if plan.run.world["kind"] != "flood" or parse_duration(plan.run.options.get("suspect_after", "0s")):
+        return False
+    linger = parse_duration(plan.run.world.get("linger", "0s"))
+    down_at = {
+        str(stay["node"]): parse_duration(stay["leave"]) + linger
+        for stay in plan.run.world.get("presence", ())
+        if "leave" in stay
+    }
+    for stall in plan.run.faults.get("stalls", ()):
+        at = parse_duration(stall["at"])
+        if at < down_at.get(stall["node"], 0) <= at + parse_duration(stall["duration"]):
+            return True
+    return False
 
 
 def crashes_station(plan: Plan) -> bool:
