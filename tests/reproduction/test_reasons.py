@@ -158,6 +158,17 @@ def test_the_longest_contact_of_pedestrians_differs_from_day_to_day():
     assert min(longest) < 492 < max(longest)
 
 
+def test_the_shortest_stay_of_pedestrians_is_one_that_the_end_of_the_day_cuts_off():
+    shortest = {}
+    for layout in pedestrians.LAYOUTS:
+        presence = pedestrians.pedestrians(1, layout).presence()
+        stays = (presence.leave_us - presence.enter_us) / SECOND
+        left_before = presence.leave_us < 5 * 3600 * SECOND
+        shortest[layout] = stays[left_before].min(), stays[~left_before].min()
+    assert all(shortest[layout][0] == pytest.approx(7.8, abs=0.78) for layout in "abc")
+    assert sum(cut_off < whole for whole, cut_off in shortest.values()) >= 6
+
+
 def test_the_published_broadcasts_and_the_published_mean_stay_exclude_each_other():
     """Of a stay of T seconds come floor((T - 20) / 60) + 1 broadcasts, which is more than (T - 20) / 60."""
     nodes, broadcasts, mean_stay = 2092, 10_557, 325
