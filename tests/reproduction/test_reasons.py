@@ -199,6 +199,21 @@ def test_the_published_longest_waits_lie_among_those_of_single_days(lifetime, pu
     assert min(longest) < published_s < max(longest)
 
 
+def test_undelivered_messages_wait_when_their_holder_leaves():
+    """Of pedestrians, who come and go; buses, which stay all day, are the control."""
+    missing = {}
+    for point in read_results(ROOT / "papers" / "guidec2021").points:
+        if point.scale == "paper" and point.varied == {"lifetime": "20min"}:
+            columns = ("broadcasts", "receptions", "deliveries", "expired")
+            sums = {name: sum(point.measures[name]) for name in columns}
+            sums["undelivered"] = sums["broadcasts"] + sums["receptions"] - sums["deliveries"]
+            missing[point.experiment] = sums
+    walkers, buses = missing["pedestrians"], missing["city-bus"]
+    assert walkers["undelivered"] > 0.04 * walkers["receptions"]
+    assert walkers["expired"] < 0.02 * walkers["undelivered"]
+    assert buses["undelivered"] < 0.0005 * buses["receptions"]
+
+
 @pytest.mark.parametrize("milliseconds", [4, 100])
 def test_the_shortest_transit_is_one_transfer(milliseconds):
     run = Run(
