@@ -68,26 +68,28 @@ class Prepared:
             self.needs = new_row(number, rows[0].mask | 1 << source)
 
 
-def new_row(number: int, mask: Mask) -> Row:
-    """Return a row. This function and the next two use machine words where the package is compiled."""
+def _classes() -> tuple[Any, Any, Any]:
+    """Return the classes of rows, sets and shares: in machine words where the package is compiled."""
     if not is_compiled(sources):
-        return Row(number, mask)
-    from precede.protocols.vcube2018.machine_sources import MachineRow
+        return Row, SourceSet, Share
+    from precede.protocols.vcube2018.machine_sources import MachineRow, MachineShare, MachineSourceSet
 
-    return MachineRow(number, mask)
+    return MachineRow, MachineSourceSet, MachineShare
+
+
+_CLASSES: Final = _classes()
+
+
+def new_row(number: int, mask: Mask) -> Row:
+    made: Row = _CLASSES[0](number, mask)
+    return made
 
 
 def new_set(mask: Mask) -> SourceSet:
-    if not is_compiled(sources):
-        return SourceSet(mask)
-    from precede.protocols.vcube2018.machine_sources import MachineSourceSet
-
-    return MachineSourceSet(mask)
+    made: SourceSet = _CLASSES[1](mask)
+    return made
 
 
 def new_share(mask: Mask, shift: int, period: int = 0) -> Share:
-    if not is_compiled(sources):
-        return Share(mask, shift, period)
-    from precede.protocols.vcube2018.machine_sources import MachineShare
-
-    return MachineShare(mask, shift, period)
+    made: Share = _CLASSES[2](mask, shift, period)
+    return made
