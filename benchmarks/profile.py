@@ -193,7 +193,12 @@ def table(stages: dict[str, float]) -> str:
 
 def page(profiles: dict[str, dict[str, float]]) -> str:
     """Return the page with all profiles."""
-    lines = ["# Where the time goes", "", "Written by `python -m benchmarks.profile --write`."]
+    lines = [
+        "# Where the time goes",
+        "",
+        "Written by `python -m benchmarks.profile --write`. py-spy takes samples by the clock:",
+    ]
+    lines += ["on a busy machine the shares of commands of a second vary by a quarter of the whole."]
     for name, stages in profiles.items():
         lines += ["", f"## {name}", "", *described(name), "", table(stages)]
     return "\n".join(lines) + "\n"
