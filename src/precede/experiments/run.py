@@ -26,6 +26,7 @@ from precede.eventlog.recorder import Recorder, Sink
 from precede.eventlog.sinks import ParquetSink, TwoSinks
 from precede.experiments.code_version import made_by
 from precede.experiments.faults import read_clocks, read_faults
+from precede.experiments.instant_contacts import choosing as instant_contacts
 from precede.experiments.keys import read_key, read_table
 from precede.experiments.run_table import NEVER, RunTable
 from precede.experiments.tables import Table
@@ -305,6 +306,8 @@ def _assemble(
         undisturbed = not run.faults and build_node is registry.build_node
         if undisturbed and is_timed(built.network, workload, options, len(built.names), run.seed):
             make_world, build_node = timed_world(), build_carrying_node
+        elif undisturbed and instant_contacts.is_instant(built.network, workload, options):
+            make_world, build_node = instant_contacts.instant_world(), instant_contacts.build_carrying_node
 
     def make_node(node: NodeId, incarnation: int, random: Random) -> Node:
         context = Context(node, members, options, random, incarnation)

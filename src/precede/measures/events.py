@@ -36,7 +36,15 @@ from precede.measures.copies import Transfers, measure_discarded
 from precede.measures.delivery import Addressed, Presence, expected_pairs, ratios_within
 from precede.measures.energy import Energy, measure_energy
 from precede.measures.hops import Hops, hops_of
-from precede.measures.messages import Broadcasts, Collected, FirstCopies, MessageRows, Processes, Window
+from precede.measures.messages import (
+    Broadcasts,
+    Collected,
+    Deliveries,
+    FirstCopies,
+    MessageRows,
+    Processes,
+    Window,
+)
 from precede.measures.pairs import RowsByPair
 from precede.measures.statistics import STATISTICS, Measures, ratio, summarise
 
@@ -85,7 +93,8 @@ class EventMeasures:
         self.packet_kinds, self.media = Names(), Names(MEDIA)
         self.counts: Counter[str] = Counter()
         self.sums: Counter[str] = Counter()
-        self.instants = {kind: Collected() for kind in (BROADCAST, RECEIVED, DELIVERED, DISCARDED)}
+        self.instants = {kind: Collected() for kind in (BROADCAST, RECEIVED, DISCARDED)}
+        self.deliveries = Deliveries(at_once=window is None)
         self.observed: dict[int, Collected] = {}
         self.discard_reasons = Growing()
         self.presence, self.addressed, self.hops = Presence(), Addressed(), Hops()
@@ -116,15 +125,19 @@ class EventMeasures:
         self.addressed.add(batch, rows[BROADCAST])
         self._add_received_packets(batch, rows[RECEIVED], rows[PACKET_RECEIVED], process, at)
         self._add_sent_packets(batch, rows[SENT], at)
-        for code, kept in self.instants.items():
-            self._add_instants(batch, kept, rows[code], process, at)
+        self.instants[BROADCAST].add(*self._instants(batch, rows[BROADCAST], process, at))
+        received = self._instants(batch, rows[RECEIVED], process, at)
+        delivered = self._instants(batch, rows[DELIVERED], process, at)
+        self.deliveries.add(delivered, received, self.instants[RECEIVED])
+        self.instants[RECEIVED].add(*received)
+        self.instants[DISCARDED].add(*self._instants(batch, rows[DISCARDED], process, at))
         if rows[DISCARDED].size:
             self.discard_reasons.add(self.reasons.read(batch, "reason", rows[DISCARDED]))
         if rows[OBSERVED].size:
             reason = self.reasons.read(batch, "reason", rows[OBSERVED])
             for name in np.unique(reason):
                 kept = self.observed.setdefault(int(name), Collected())
-                self._add_instants(batch, kept, rows[OBSERVED][reason == name], process, at)
+                kept.add(*self._instants(batch, rows[OBSERVED][reason == name], process, at))
 
     def _add_received_packets(
         self, batch: pa.RecordBatch, received: Integers, rows: Integers, process: Integers, at: Integers
@@ -166,21 +179,26 @@ class EventMeasures:
                 self.counts[plural.format(name)] += int(per_code[code])
                 self.sums[plural.format(name)] += int(per_bytes[code])
 
-    def _add_instants(
-        self, batch: pa.RecordBatch, kept: Collected, rows: Integers, process: Integers, at: Integers
-    ) -> None:
-        if rows.size:
-            source = self.process_codes.read(batch, "message_source", "message_incarnation", rows)[1]
-            number = read_integers(batch, "message_number", 0, rows)
-            kept.add(process[rows], source, number, at[rows])
+    def _instants(
+        self, batch: pa.RecordBatch, rows: Integers, process: Integers, at: Integers
+    ) -> tuple[Integers, Integers, Integers, Integers]:
+        """Return process, source, number and instant of some rows about messages."""
+        source = self.process_codes.read(batch, "message_source", "message_incarnation", rows)[1]
+        return process[rows], source, read_integers(batch, "message_number", 0, rows), at[rows]
 
     def measures(self) -> Measures:
         """Return the measures of all batches added; call it once."""
         windowed = self.window is not None
         broadcasts = Broadcasts(self.instants[BROADCAST], self.window)
         received = broadcasts.resolve(self.instants[RECEIVED], windowed)
-        delivered = broadcasts.resolve(self.instants[DELIVERED], windowed)
+        copies = FirstCopies(received)
+        delivered = self.deliveries.kept(broadcasts, windowed)
         own = int(np.count_nonzero(delivered.own))
+        others = received.at.size if self.deliveries.at_once else delivered.at.size - own
+        # was every message delivered when it was received, once?
+        at_once = self.deliveries.at_once and copies.are_complete() and self.process_codes.one_life_each()
+        if self.deliveries.at_once and not at_once:
+            delivered = self.deliveries.unfolded(delivered, received)
         nodes = self._nodes()
         measures: Measures = {
             "nodes": len(nodes),
@@ -188,23 +206,21 @@ class EventMeasures:
             **{name: self.counts[name] for name in ("started", "crashed", "left")},
             "broadcasts": broadcasts.rows,
             "receptions": received.at.size,
-            "deliveries": delivered.at.size,
+            "deliveries": others + own,
             "own_deliveries": own,
         }
         discarded = broadcasts.resolve(self.instants[DISCARDED], windowed)
         reason = self.discard_reasons.take()
         reason = reason if discarded.place is None else reason[discarded.place]
-        copies = FirstCopies(received)
         discards, times = measure_discarded(discarded, reason, self.reasons.codes, copies, broadcasts)
         measures |= discards
         self.samples["buffer_time_us"] = times
         receptions = received.at.size
-        measures["delivered_of_received_share"] = ratio(delivered.at.size - own, receptions)
+        measures["delivered_of_received_share"] = ratio(others, receptions)
         expired = measures["expired"]
         assert expired is not None
         measures["expired_share"] = ratio(expired, receptions)
-        waits = copies.waits_in_order(delivered)
-        at_once = waits is not None and not waits.any()  # was every message delivered when it was received?
+        waits = np.zeros(receptions, np.int64) if at_once else copies.waits_in_order(delivered)
         transits = broadcasts.since(received, own=False)
         ages = transits if at_once else broadcasts.since(delivered, own=False)
         measures |= self._routing(broadcasts, received, delivered, copies, ages if waits is not None else None)

@@ -13,6 +13,8 @@ _AT_SOURCE: Final = -2
 _OPEN: Final = -(1 << 31)
 _FAR: Final = -(1 << 30)
 """Hops of a row that is not counted yet, and of one whose path is not known (with the hops behind it)."""
+_SHORT_SPAN: Final = 1 << 12
+"""Few rows of a short span follow from another row of it, so it takes few turns to count them."""
 
 
 class Hops:
@@ -43,11 +45,11 @@ class Hops:
         senders = np.full(received.size, -1, np.int32)
         known = np.zeros(received.size, np.bool_)
         if packets.size:
-            last = np.searchsorted(packets, received) - 1
+            last = _last_before(received, packets)
             # rows before `begins[k]` are of another process than row k, or not the steps directly before it
             follows = (process[1:] == process[:-1]) & (step[1:] == step[:-1] + 1)
-            breaks = np.flatnonzero(~follows) + 1
-            begins = np.append(0, breaks)[np.searchsorted(breaks, received, "right")]
+            begins = np.append(0, np.flatnonzero(~follows) + 1)
+            begins = begins[_last_before(received, begins)]
             known = (last >= 0) & (begins <= packets[last])
             senders[known] = peer[last[known]]
         self._senders.add(senders)
@@ -77,6 +79,12 @@ class Hops:
         return senders
 
 
+def _last_before(rows: Integers, marks: Integers) -> Integers:
+    """Return for each row the place of the last mark up to it, or -1. Both are sorted, and marks are fewer."""
+    ends = np.append(np.searchsorted(rows, marks), rows.size)
+    return np.repeat(np.arange(-1, marks.size), np.diff(ends, prepend=0))
+
+
 def hops_of(
     rows: RowsByPair, node: Integers, message: Integers, sender: Integers, source: Integers
 ) -> Integers:
@@ -100,7 +108,7 @@ def _count(parents: Integers) -> Integers:
     hops = np.full(parents.size + 2, _OPEN, np.int32)
     hops[_AT_SOURCE], hops[_UNKNOWN] = 0, _FAR
     is_ordered = all((parents[span] < np.arange(span.start, span.stop)).all() for span in spans(parents.size))
-    for span in spans(parents.size) if is_ordered else [slice(0, parents.size)]:
+    for span in spans(parents.size, _SHORT_SPAN) if is_ordered else [slice(0, parents.size)]:
         rows, parent = np.arange(span.start, span.stop), parents[span]
         while rows.size:
             before = hops.take(parent)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -82,6 +82,10 @@ class Collected:
         self.source.add(source)
         self.number.add(number)
         self.at.add(at)
+
+    def columns(self) -> list[Integers]:
+        """Return process, source, number and instant of all rows."""
+        return [kept.joined() for kept in (self.process, self.source, self.number, self.at)]
 
     def messages(self) -> Iterator[tuple[Integers, Integers, Integers]]:
         """Yield process, source and number of the rows, batch by batch, and forget source and number.
@@ -186,6 +190,53 @@ class Broadcasts:
         return np.asarray(table.at[rows] - self.at[table.message[rows]])
 
 
+class Deliveries:
+    """The rows of deliveries, which mostly repeat those of receptions.
+
+    While every block delivers the others' messages that it receives, at once and in order (`at_once`), only the
+    rows about own messages are kept, with their places. The other rows are made from the receptions if needed.
+    """
+
+    def __init__(self, at_once: bool) -> None:
+        self.at_once = at_once
+        self._kept = Collected()
+        self._is_own: list[Flags] = [np.empty(0, np.bool_)]
+
+    def add(self, delivered: Sequence[Integers], received: Sequence[Integers], before: Collected) -> None:
+        """Add the rows of a block: process, source, number and instant of deliveries and of receptions.
+
+        `before` has the receptions of earlier blocks.
+        """
+        if self.at_once:
+            is_own = delivered[0] == delivered[1]
+            others = [column[~is_own] for column in delivered]
+            if all(map(np.array_equal, others, received)):
+                self._is_own.append(is_own)
+                self._kept.add(*(column[is_own] for column in delivered))
+                return
+            columns = self._unfolded(self._kept.columns(), before.columns())
+            self.at_once, self._kept = False, Collected()
+            self._kept.add(*columns)
+        self._kept.add(*delivered)
+
+    def kept(self, broadcasts: Broadcasts, windowed: bool) -> MessageRows:
+        """Return the rows about own messages if `at_once`, else all."""
+        return broadcasts.resolve(self._kept, windowed)
+
+    def unfolded(self, own: MessageRows, received: MessageRows) -> MessageRows:
+        """Return all rows, if `at_once`, from those about own messages and the receptions."""
+        return MessageRows(None, *self._unfolded(own[1:], received[1:]))
+
+    def _unfolded(self, own: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+        is_own = np.concatenate(self._is_own)
+        columns = []
+        for own_part, other_part in zip(own, others, strict=True):
+            column = np.empty(is_own.size, other_part.dtype)
+            column[is_own], column[~is_own] = own_part, other_part
+            columns.append(column)
+        return columns
+
+
 class FirstCopies:
     """When each process received each message first. `rows` finds the row of a reception."""
 
@@ -194,6 +245,10 @@ class FirstCopies:
         known = received if self._is_complete else received.chosen(received.message >= 0)
         self._known = known
         self.rows = RowsByPair(known.process, known.message)
+
+    def are_complete(self) -> bool:
+        """Return whether all receptions are of broadcast messages, and each process received each once."""
+        return self._is_complete and self.rows.are_unique()
 
     def waits(self, table: MessageRows) -> Integers:
         """Return the time since the first copy, for each row about a message that its node has received."""

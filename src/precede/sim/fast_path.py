@@ -79,7 +79,7 @@ class FastPath(NodeEffects):
             if isinstance(effect, Send):
                 self._send_plain(hosted, effect, now)
             elif isinstance(effect, Arrive):
-                if effect.only is None and self._all_delivered(effect.messages, listed, place):
+                if effect.only is None and self._all_delivered(effect, listed, place):
                     written = place + 1 + len(effect.messages)
                     rows.received_then_delivered(process, now, listed[place + 1 : written])
                 else:
@@ -93,12 +93,18 @@ class FastPath(NodeEffects):
         if arrived is not None:
             rows.received(process, now, arrived)
 
-    def _all_delivered(self, messages: tuple[Any, ...], effects: list[Any], place: int) -> bool:
-        """True if the effects from `place` on deliver these messages in order, and nothing listens to that."""
-        if len(effects) <= place + len(messages) or self.on_deliver is not None:
+    def _all_delivered(self, arrive: Arrive, effects: list[Any], place: int) -> bool:
+        """True if the effects behind `place` deliver the messages in order, and nothing listens to that."""
+        if len(effects) <= place + len(arrive.messages) or self.on_deliver is not None:
             return False
+        if arrive.deliveries is not None:
+            for deliver in arrive.deliveries:
+                place += 1
+                if effects[place] is not deliver:
+                    return False
+            return True
         effect: Any
-        for message in messages:
+        for message in arrive.messages:
             place += 1
             effect = effects[place]
             if not isinstance(effect, Deliver) or effect.message is not message:

@@ -23,7 +23,7 @@ from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
 from precede.core.peaks import Sizes
 from precede.protocols.guidec2021.options import DeltaCausalOptions
-from precede.protocols.guidec2021.past import Barrier, Past, Top, barrier_of
+from precede.protocols.guidec2021.past import Barrier, Past, Top, barrier_of, deliver_simple
 from precede.protocols.guidec2021.waiting import Pending, WaitingMessages
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
@@ -124,63 +124,46 @@ class DeltaCausal(Ordering):
     # -- arrival and delivery ----------------------------------------------------------------------------
 
     def _arrive(self, contents: list[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
-        """Deliver each message, or let it wait, or discard it. The common cases are written out for speed."""
-        past, waited_for = self._past, self._waiting.by_predecessor
-        tops = past.tops
-        further_covered: list[Top] = []
+        """Deliver each message, or let it wait, or discard it."""
+        position, waited_for = 0, self._waiting.by_predecessor
+        while position < len(contents):
+            if self._past.prune and not self._durable and not (self._lazy and waited_for):
+                position = deliver_simple(self._past, contents, position, waited_for, now, effects)
+                if position == len(contents):
+                    return
+            self._arrive_one(contents[position], now, effects)
+            position += 1
+
+    def _arrive_one(self, parsed: ParsedEnvelope, now: Instant, effects: list[Effect]) -> None:
+        past = self._past
+        last = past.tops.get(parsed.stream)
+        if last is not None and parsed.number <= last.number:
+            effects.append(Discard(parsed.message, "duplicate"))
+            return
+        if parsed.deadline <= now:
+            self._discard(parsed, "late", effects)
+            return
+        barrier = barrier_of(parsed)
+        if not past.prune and not parsed.outlived:
+            self._arrive_unpruned(parsed, barrier, last, now, effects)
+            return
         barrier_tops: list[Top | None] = []
-        for parsed in contents:
-            number, deadline = parsed.number, parsed.deadline
-            last = tops.get(parsed.stream)
-            if last is not None and number <= last.number:
-                effects.append(Discard(parsed.message, "duplicate"))
-                continue
-            if deadline <= now:
-                self._discard(parsed, "late", effects)
-                continue
-            covered: Top | None = None
-            barrier = barrier_of(parsed)
-            if not past.prune and not parsed.outlived:
-                self._arrive_unpruned(parsed, barrier, last, now, effects)
-                continue
-            simple = past.prune and not past.outliving
-            if further_covered:
-                further_covered.clear()
-            barrier_tops.clear()
-            for position, entry in enumerate(barrier):
-                top = tops.get(entry.stream)
-                barrier_tops.append(top)
-                if (top is None or top.number < entry.number) and entry.deadline > now:
-                    self._waiting.file(Pending(parsed, barrier, position, now))
-                    self._held.hold(parsed.envelope, effects)
-                    break
-                if entry.deadline > deadline:
-                    simple = False
-                elif top is not None and top.number <= entry.number and top.deadline <= deadline:
-                    if covered is None:
-                        covered = top
-                    else:
-                        further_covered.append(top)
-            else:
-                settled = self._settled(parsed.name, last) if waited_for else None
-                if simple and (last is None or last.deadline <= deadline):
-                    if covered is not None:
-                        past.cover(covered)
-                        for top in further_covered:
-                            past.cover(top)
-                    if last is None:
-                        past.begin(parsed.name)
-                    else:
-                        past.advance(last, parsed.name)
-                else:
-                    past.deliver_after(parsed.name, barrier, barrier_tops)
-                if self._durable:
-                    effects.append(past.saved_top(parsed.stream, parsed.stamp))
-                effects.append(parsed.deliver)
-                if settled is not None:
-                    self._wake(settled, now, effects)
-                    if self._lazy:
-                        self._expire_predecessors(now, effects)
+        for position, entry in enumerate(barrier):
+            top = past.tops.get(entry.stream)
+            barrier_tops.append(top)
+            if (top is None or top.number < entry.number) and entry.deadline > now:
+                self._waiting.file(Pending(parsed, barrier, position, now))
+                self._held.hold(parsed.envelope, effects)
+                return
+        settled = self._settled(parsed.name, last) if self._waiting.by_predecessor else None
+        past.deliver_after(parsed.name, barrier, barrier_tops)
+        if self._durable:
+            effects.append(past.saved_top(parsed.stream, parsed.stamp))
+        effects.append(parsed.deliver)
+        if settled is not None:
+            self._wake(settled, now, effects)
+            if self._lazy:
+                self._expire_predecessors(now, effects)
 
     def _arrive_unpruned(
         self,

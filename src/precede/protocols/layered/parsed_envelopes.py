@@ -59,7 +59,8 @@ class MessageName:
 class ParsedEnvelope:
     """An envelope and its fields. `sort_key` is the deadline as a boxed float: it sorts fastest.
 
-    `outlived`: an entry of `barrier` has a later deadline than the message.
+    `outlived`: an entry of `barrier` has a later deadline than the message. `serial` is its number in a world
+    that numbers all messages.
     """
 
     __slots__ = (
@@ -77,6 +78,7 @@ class ParsedEnvelope:
         "number",
         "outlived",
         "payload_bytes",
+        "serial",
         "sort_key",
         "stamp",
         "stream",
@@ -86,23 +88,24 @@ class ParsedEnvelope:
         message = envelope.message
         id = message.id
         deadline: Instant = NEVER if envelope.deadline is None else envelope.deadline
-        self.envelope = envelope
-        self.addressed: bool = envelope.destinations is not None
-        self.message: Message = message
-        self.id: MessageId = id
         self.stream: Any = (id.source, id.incarnation) if id.incarnation else id.source
-        self.number: int = id.number
-        self.sort_key: Any = float(deadline)
+        self.number: int = id.number  # what every reception reads comes first: it shares a cache line
         self.deadline = deadline
-        self._name: MessageName | None = None
-        self._discard: Discard | None = None
-        self.stamp: Any = envelope.stamp
         self.barrier: list[MessageName] | None = None
-        self.outlived = False
         self.deliver = Deliver(message, envelope)
+        self.outlived = False
+        self.serial = -1
+        self.id: MessageId = id
+        self._name: MessageName | None = None
+        self.envelope = envelope
+        self.message: Message = message
+        self.sort_key: Any = float(deadline)
+        self._discard: Discard | None = None
         self.payload_bytes: int = len(message.payload)
         self.control_bytes: int = envelope.control_bytes
         self.control_entries: int = envelope.control_entries
+        self.addressed: bool = envelope.destinations is not None
+        self.stamp: Any = envelope.stamp
 
     @property
     def name(self) -> MessageName:

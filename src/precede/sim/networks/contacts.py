@@ -227,6 +227,10 @@ class ContactNetwork(Network):
             draws = self._jitters[sender] = self._jitter.draws(self.world.generators, "jitter", sender)
         return draws
 
+    @property
+    def takes_no_time(self) -> bool:
+        return self._instant
+
     def always_takes_time(self, seed: int) -> bool:
         """True if each link direction transmits alone, summaries are free, and no first transfer takes no time.
 

@@ -59,7 +59,10 @@ class Cache:
     def add(self, batch: Batch) -> None:
         """Add a batch of messages, none of which is held."""
         count = len(self.ids) + len(batch.ids)
-        self.ids.update(batch.ids)
+        if not self.ids and batch.summary is not None and len(batch.summary) == count:
+            self.ids = set(batch.summary)  # a newcomer gets a whole cache: sets are copied fast
+        else:
+            self.ids.update(batch.ids)
         self._log.extend(batch.contents)
         self.payload_bytes += batch.payload_bytes
         self._summary = None
@@ -70,8 +73,13 @@ class Cache:
             heappush(self._deadlines, (batch.first_deadline, self._serial, ExpiringBatch(batch)))
 
     def remove(self, parsed: ParsedEnvelope) -> None:
-        self.ids.remove(parsed.id)
-        self.payload_bytes -= parsed.payload_bytes
+        self.remove_all([parsed])
+
+    def remove_all(self, contents: list[ParsedEnvelope]) -> None:
+        """Remove messages, all of which are held."""
+        for parsed in contents:
+            self.ids.remove(parsed.id)
+            self.payload_bytes -= parsed.payload_bytes
         self._summary = self.held_token = None
         if len(self._log) > 2 * len(self.ids) + _SLACK:
             self._compact()

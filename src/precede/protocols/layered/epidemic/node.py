@@ -347,12 +347,18 @@ class Epidemic(Dissemination):
     def _expire(self, now: Instant, effects: list[Effect]) -> None:
         """Remove messages past their deadline, and notify the ordering of them (the paper's oppnet_discard)."""
         if self._cache.first_deadline() <= now:
-            for parsed in self._cache.expired(now):
-                if parsed.id in self._cache.ids:
-                    self._cache.remove(parsed)
+            expired, held = self._cache.expired(now), self._cache.ids
+            if self._evicted.ids:
+                for parsed in expired:
+                    if parsed.id not in held:
+                        self._evicted.ids.pop(parsed.id, None)
+            dropped = [parsed for parsed in expired if parsed.id in held]
+            self._cache.remove_all(dropped)
+            if self._notifies or self._durable or self._single_packets:
+                for parsed in dropped:
                     self._drop(parsed, "expired_cached", now, effects)
-                else:
-                    self._evicted.ids.pop(parsed.id, None)
+            else:
+                effects += [parsed.discard("expired_cached") for parsed in dropped]
         self._tidy(now, effects)
 
     def _evict(self, now: Instant, effects: list[Effect]) -> None:

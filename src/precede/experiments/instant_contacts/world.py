@@ -1,0 +1,382 @@
+"""`InstantWorld`: moves messages between carriers, over contacts whose transfers take no time.
+
+It does what `Epidemic` and `ContactNetwork` do together when transfers take no time, in the same order: the
+same rows and the same events. Nodes enter, leave, broadcast and have timers as in any world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, final
+
+from precede.core.effects import RADIO, Effect, Medium
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Duration, Instant
+from precede.eventlog.recorder import Recorder
+from precede.eventlog.rows import BLOCK_BYTES
+from precede.eventlog.schema import PACKET_RECEIVED, SENT
+from precede.experiments.instant_contacts.carrier import Carrier, ExpiryTimer, Link
+from precede.experiments.instant_contacts.store import Parcel, chosen, parcel_of
+from precede.protocols.layered.epidemic.packets import (
+    HEADER_BYTES,
+    ID_BYTES,
+    HavePacket,
+    MessagesPacket,
+    SummaryPacket,
+)
+from precede.protocols.layered.node import LayeredNode
+from precede.protocols.layered.parsed_envelopes import NEVER, Batch, ParsedEnvelope, batch_of
+from precede.sim.clocks import Clock
+from precede.sim.hosted_node import HostedNode
+from precede.sim.networks.network import Network
+from precede.sim.queue import LAST_PHASE, PHASE_BITS, Call
+from precede.sim.world import MakeNode, World
+
+_BATCH: Final = 2048
+_SWEPT: Final = 512
+"""Every so many births the base of all bits rises to the first message that has not expired."""
+
+
+@final
+class Arrival:
+    """A packet that arrives at this instant over a link: a summary, a notice, or messages in a parcel.
+
+    `bits` are those of the summary; `ids` are those of the notice. A `first` message tells its sender, when it
+    has arrived, that transfers take no time.
+    """
+
+    __slots__ = ("bits", "first", "ids", "link", "parcel", "size_bytes")
+
+    def __init__(self, link: Link, parcel: Parcel | None, ids: list[MessageId] | None) -> None:
+        self.link = link
+        self.parcel = parcel
+        self.ids = ids
+        self.bits = 0
+        self.size_bytes = 0
+        self.first = False
+
+
+@final
+class InstantWorld(World):
+    """A world of contacts with instant transfers, whose nodes are an ordering joined to a `Carrier`.
+
+    Bit n of a set of messages stands for the serial number `_base` + n. `_deadlines` are those of the messages
+    from `_base` on. `_arriving` are the packets that arrive at this instant, in the order of sending.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        nodes: int,
+        make_node: MakeNode,
+        network: Network,
+        recorder: Recorder,
+        clocks: Mapping[NodeId, Clock] | None = None,
+    ) -> None:
+        super().__init__(seed, nodes, make_node, network, recorder, clocks)
+        self._base = 0
+        self._deadlines: list[Instant] = []
+        self._arriving: list[Arrival] = []
+        self._summary_code = self._have_code = self._messages_code = -1  # known from the first packet on
+
+    # -- nodes and links ---------------------------------------------------------------------------------
+
+    def _carrier(self, node: NodeId) -> Carrier:
+        layered = self.nodes[node].node
+        assert isinstance(layered, LayeredNode)
+        carrier = layered.dissemination
+        assert isinstance(carrier, Carrier)
+        if carrier.hosted is None:
+            carrier.join(self.nodes[node])
+        return carrier
+
+    def broadcast(
+        self,
+        node: NodeId,
+        payload: bytes,
+        to: tuple[NodeId, ...] | None = None,
+        lifetime: Duration | None = None,
+    ) -> None:
+        super().broadcast(node, payload, to, lifetime)
+        if not self.nodes[node].up:
+            return
+        carrier = self._carrier(node)
+        envelope, carrier.born = carrier.born, None
+        if envelope is not None and (envelope.deadline is None or envelope.deadline > self.now):
+            batch = batch_of((envelope,))
+            if len(self._deadlines) % _SWEPT == _SWEPT - 1:
+                self._raise_base()
+            batch.contents[0].serial = self._base + len(self._deadlines)
+            bits = 1 << len(self._deadlines)
+            self._deadlines.append(batch.first_deadline)
+            carrier.store.add(batch, bits)
+            self._pass_on(carrier, parcel_of(batch, bits), None)
+            self._set_expiry(carrier)
+            self._note(carrier)
+
+    def _raise_base(self) -> None:
+        """Raise the base to the first message that has not expired, if that is far behind it."""
+        expired = 0
+        while expired < len(self._deadlines) and self._deadlines[expired] <= self.now:
+            expired += 1
+        if expired >= _SWEPT:
+            self._base += expired
+            del self._deadlines[:expired]
+            for hosted in self.nodes:
+                if hosted.up:
+                    self._carrier(hosted.id).store.bits >>= expired
+
+    def take_down(self, hosted: HostedNode) -> None:
+        carrier = self._carrier(hosted.id)
+        super().take_down(hosted)
+        for link in carrier.links:
+            link.back = None
+        carrier.retire()
+
+    def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        if self.on_link is not None:
+            self.on_link(node, peer, over, True)
+        carrier = self._carrier(node)
+        self._expire(carrier)
+        link = Link(carrier, self._carrier(peer))
+        for other in link.peer.links:
+            if other.peer is carrier:
+                link.back = other
+                other.back = link
+        carrier.links.append(link)
+        self._note(carrier)
+        arrival = Arrival(link, None, None)
+        arrival.bits = carrier.store.bits
+        arrival.size_bytes = HEADER_BYTES + ID_BYTES * carrier.store.count
+        self._send(arrival)
+
+    def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
+        if self.on_link is not None:
+            self.on_link(node, peer, over, False)
+        if not self.nodes[node].up:
+            return  # `take_down` ends its links
+        carrier = self._carrier(node)
+        for link in carrier.links:
+            if link.peer.id == peer:
+                link.back = None  # garbage is not collected while a world runs
+                carrier.links.remove(link)
+                break
+        self._note(carrier)
+
+    def _note(self, carrier: Carrier) -> None:
+        """Raise the peaks of a node's sizes at the end of an input."""
+        hosted = carrier.hosted
+        if self.gauged and hosted is not None:
+            hosted.node.note_sizes(hosted.peaks)
+
+    # -- the event loop ----------------------------------------------------------------------------------
+
+    def _take_events(self, until: Instant) -> bool:
+        queue = self.queue
+        limit = until << PHASE_BITS | LAST_PHASE
+        if not queue.open(limit):
+            return False
+        for _ in range(_BATCH):
+            if queue.place == len(queue.current):
+                return True
+            event = queue.current[queue.place]
+            if event.when > limit:
+                return False
+            queue.place += 1
+            self.now = event.when >> PHASE_BITS
+            if isinstance(event, ExpiryTimer):
+                if event.carrier.expiry is event:
+                    event.is_set = False
+                    self._expire(event.carrier)
+                    self._note(event.carrier)
+            elif isinstance(event, Call):
+                event.function(*event.arguments)
+            if self._arriving:
+                self._take_arriving()
+        return True
+
+    def _take_arriving(self) -> None:
+        """Let the packets of this instant arrive, and those that follow from them."""
+        arriving = self._arriving
+        place = 0
+        while place < len(arriving):
+            self._arrive(arriving[place])
+            place += 1
+            self.at_once += 1
+            if self.rows.size() >= BLOCK_BYTES:
+                self.recorder.flush_if_full()
+        arriving.clear()
+
+    # -- packets -----------------------------------------------------------------------------------------
+
+    def _send(self, arrival: Arrival) -> None:
+        self._row(SENT, arrival.link.owner, arrival.link.peer.id, arrival)
+        self._arriving.append(arrival)
+
+    def _send_parcel(self, link: Link, parcel: Parcel, first: bool) -> None:
+        arrival = Arrival(link, parcel, None)
+        arrival.first = first
+        self._send(arrival)
+
+    def _arrive(self, arrival: Arrival) -> None:
+        link = arrival.link
+        carrier, back = link.peer, link.back
+        assert back is not None
+        if self._log_packets:
+            self._row(PACKET_RECEIVED, carrier, link.owner.id, arrival)
+        if arrival.parcel is not None:
+            self._receive(carrier, arrival.parcel, back)
+            if arrival.first:
+                self._has_left(link)
+        elif arrival.ids is None:
+            self._offer(back, arrival.bits)
+        else:
+            _mark_held(back, arrival.ids)
+            self._note(carrier)
+
+    def _receive(self, carrier: Carrier, parcel: Parcel, back: Link) -> None:
+        """Take the new messages of a parcel into the store, hand them to the ordering and pass them on."""
+        if not carrier.immediate:
+            carrier.immediate = parcel.count > 1
+            _mark_held(back, parcel.batch().ids)
+        bits = parcel.bits ^ (parcel.bits & carrier.store.bits)
+        if bits:
+            if bits != parcel.bits:
+                parcel = parcel_of(Batch(chosen(parcel.batch().contents, bits, self._base)), bits)
+            hosted, now, batch = carrier.hosted, self.now, parcel.batch()
+            assert hosted is not None
+            carrier.store.add(batch, bits)
+            effects: list[Effect] = [batch.arrival()]
+            carrier.ordering.arrive_batch(batch, now, effects)
+            self.carry_out_plain(hosted, effects, now)
+            self._pass_on(carrier, parcel, back)
+            self._set_expiry(carrier)
+        self._note(carrier)
+
+    def _pass_on(self, carrier: Carrier, parcel: Parcel, back: Link | None) -> None:
+        """Send new messages to all peers but the one they came from."""
+        if carrier.immediate:
+            for link in carrier.links:
+                if link is not back and link.synced:
+                    self._send_parcel(link, parcel, False)
+            return
+        batch = parcel.batch()
+        for link in carrier.links:
+            if link is back:
+                continue
+            arrival = Arrival(link, None, batch.ids)
+            arrival.size_bytes = HEADER_BYTES + ID_BYTES * len(batch.ids)
+            self._send(arrival)
+            if link.synced:
+                if link.queue is None:
+                    link.queue = carrier.new_queue()
+                for parsed in batch.contents:
+                    link.queue.enqueue(parsed)
+                self._send_next(link)
+
+    def _offer(self, link: Link, peer_bits: int) -> None:
+        """Begin to send a peer all messages that its summary does not list."""
+        carrier = link.owner
+        self._expire(carrier)
+        link.synced = True
+        parcel = carrier.store.lacked_by(peer_bits, self._base, self.now)
+        if carrier.immediate:
+            if parcel is not None:
+                self._send_parcel(link, parcel, False)
+        else:
+            if link.queue is None:
+                link.queue = carrier.new_queue()
+            link.queue.replace_queue(Batch([]) if parcel is None else parcel.batch())
+            self._send_next(link)
+        self._note(carrier)
+
+    def _send_next(self, link: Link) -> None:
+        """Send a peer the first message, or all that are queued if it is known that this takes no time."""
+        queue, carrier = link.queue, link.owner
+        if queue is None or queue.in_flight is not None:
+            return
+        held = carrier.store.ids(self.now)
+        if carrier.immediate:
+            due = queue.take_all(held, self.now)
+            if due:
+                self._send_parcel(link, parcel_of(Batch(due), self._bits_of(due)), False)
+            return
+        parsed = queue.take_next(held, self.now)
+        if parsed is not None:
+            queue.in_flight = parsed
+            self._send_parcel(link, parcel_of(Batch([parsed]), self._bits_of([parsed])), True)
+
+    def _has_left(self, link: Link) -> None:
+        """The first message has left: it took no time, so all others follow at once."""
+        queue, carrier = link.queue, link.owner
+        if queue is not None and queue.in_flight is not None:
+            queue.in_flight = None
+            carrier.immediate = True
+            self._send_next(link)
+            self._note(carrier)
+
+    def _bits_of(self, contents: list[ParsedEnvelope]) -> int:
+        bits = 0
+        for parsed in contents:
+            bits |= 1 << (parsed.serial - self._base)
+        return bits
+
+    def _expire(self, carrier: Carrier) -> None:
+        """Remove the messages of a store whose deadline has passed."""
+        now = self.now
+        if carrier.store.first_deadline() <= now:
+            hosted = carrier.hosted
+            assert hosted is not None
+            effects: list[Effect] = []
+            for parsed in carrier.store.take_expired(now, self._base):
+                if carrier.notifies:
+                    carrier.ordering.dropped(parsed.envelope, now, effects)
+                effects.append(parsed.discard("expired_cached"))
+            self.carry_out_plain(hosted, effects, now)
+        self._set_expiry(carrier)
+
+    def _set_expiry(self, carrier: Carrier) -> None:
+        timer, first = carrier.expiry, carrier.store.first_deadline()
+        if timer is not None and not timer.is_set and first != NEVER:
+            timer.is_set = True
+            due = max(first, self.now) + carrier.sweep
+            timer.when = due << PHASE_BITS | LAST_PHASE
+            self.queue.insert(timer)
+
+    # -- rows --------------------------------------------------------------------------------------------
+
+    def _row(self, kind: int, carrier: Carrier, peer: NodeId, arrival: Arrival) -> None:
+        parcel = arrival.parcel
+        if parcel is not None:
+            if self._messages_code < 0:
+                self._messages_code = self.packet_codes[MessagesPacket.kind]
+            self.rows.sized_packet(
+                kind,
+                self._messages_code,
+                carrier.process,
+                self.now,
+                peer,
+                RADIO,
+                parcel.size_bytes,
+                parcel.control_bytes,
+                parcel.control_entries,
+                parcel.count,
+            )
+            return
+        if arrival.ids is None:
+            if self._summary_code < 0:
+                self._summary_code = self.packet_codes[SummaryPacket.kind]
+            code = self._summary_code
+        else:
+            if self._have_code < 0:
+                self._have_code = self.packet_codes[HavePacket.kind]
+            code = self._have_code
+        size = arrival.size_bytes
+        self.rows.sized_packet(kind, code, carrier.process, self.now, peer, RADIO, size, size, 0, 0)
+
+
+def _mark_held(link: Link, ids: list[MessageId]) -> None:
+    """Record that the peer of a link holds these messages, so that they are not sent to it."""
+    if link.queue is not None:
+        for id in ids:
+            link.queue.lacked.pop(id, None)
