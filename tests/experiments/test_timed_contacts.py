@@ -102,7 +102,7 @@ def test_nodes_that_come_back_and_links_that_end_during_a_transfer(tmp_path: Pat
 @pytest.mark.parametrize(
     "settings",
     [
-        {"overhead": "0s"},
+        {"overhead": "0s", "order": "random"},
         {"jitter": "uniform(0, 0.0000009)"},
         {"overhead": "100ms", "cache": "60"},
         {"overhead": "100ms", "refresh": "30s"},
