@@ -38,6 +38,7 @@ MAKERS = {
     "chat-phone.png": "tests/javascript/test_chromium.py",
     **dict.fromkeys((f"{name}.svg" for name in GALLERY["scenarios"]()), "docs/gallery/draw.py"),
     "tables.svg": "docs/reference/draw_tables.py",
+    "../reference/where-time-goes.svg": "benchmarks.profile",
     "repro-timestamp.svg": "precede repro",
     "rules-of-apps.svg": "examples.same_screens",
     **dict.fromkeys(("late.svg", "story.svg", "docs/field/late.svg", "field/late.svg"), "precede audit"),

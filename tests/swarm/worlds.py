@@ -134,7 +134,7 @@ def _failed(ranges: Sequence[Range]) -> list[str]:
     return [
         "These failed when they were run first. Each was mended, in the protocol or in the check, and",
         "`tests/swarm/regressions.txt` lists it for the tests to run again. Where a range was run again, the",
-        "table has the later counts.",
+        "table has the later counts. One world: `precede swarm --protocol NAME --worlds 1 --seed SEED`.",
         "",
         "| protocol | seed | cause |",
         "| --- | --- | --- |",

@@ -129,8 +129,8 @@ def measure_floods(rows: Rows, window: Window, originators: tuple[int, ...], sid
 
     There is one flood a second. Some means are over a part of the grid. `axis`: on the grid lines of the
     (first) originator; `diagonal`: as many columns as rows away from it; `near`: within three hops of it;
-    `far`: the quarter of the nodes with the most hops; `hop_3`: three hops from it. `mean` and `most` are means
-    over nodes of each node's mean and greatest number.
+    `far`: the quarter of the nodes with the most hops; `hop` and a number: so many hops from it. `mean` and
+    `most` are means over nodes of each node's mean and greatest number.
     """
     floods = floods_until_delivery(rows, window)
     node = np.arange(side * side)
