@@ -64,6 +64,8 @@ class MachineSourceSet(SourceSet):
         self._words = _words_of(mask)
 
     def mask(self) -> Mask:
+        if self.size == 0:
+            return 0
         writer = BytesWriter()
         for word in self._words:
             write_i64_le(writer, word)

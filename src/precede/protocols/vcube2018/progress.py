@@ -30,11 +30,11 @@ class Progress:
 
     __slots__ = ("_below", "_everybody", "_positions", "counted", "first", "lacking")
 
-    def __init__(self, positions: int) -> None:
+    def __init__(self, positions: int, lacking: list[SourceSet] | None = None) -> None:
         self.first = 1
         self.counted = 0
         self._everybody: Any = everybody_of(positions)
-        self.lacking: list[SourceSet] = [new_set(self._everybody)]
+        self.lacking: list[SourceSet] = [new_set(self._everybody)] if lacking is None else lacking
         self._positions = positions
         self._below: list[int] = []
 
@@ -110,22 +110,22 @@ class Progress:
 
     def copy(self) -> Progress:
         """Return a copy for `since`. Its masks are integers: copies of nodes that counted nothing share one."""
-        copied = Progress(self._positions)
-        copied.first, copied.counted = self.first, self.counted
         masks = [row.mask() for row in self.lacking] if self.counted else [self._everybody]
-        copied.lacking, copied._below = [SourceSet(mask) for mask in masks], self._below[:]
+        copied = Progress(self._positions, [SourceSet(mask) for mask in masks])
+        copied.first, copied.counted, copied._below = self.first, self.counted, self._below[:]
         return copied
 
     def since(self, earlier: Progress) -> list[Row]:
         """Return the entries that differ from an earlier state, as rows ascending by number (Birman)."""
         added: Any = self._everybody ^ earlier._everybody
         changed: Any = 0
-        for at in range(len(self.lacking)):
-            changed |= self.row(self.first + at) ^ (earlier.row(self.first + at) | added)
+        masks: list[Any] = [row.mask() for row in self.lacking]
+        for at in range(len(masks)):
+            changed |= masks[at] ^ (earlier.row(self.first + at) | added)
         rows: list[Row] = []
         above: Any = self._everybody
-        for at in range(len(self.lacking) - 1, -1, -1):
-            row: Any = self.lacking[at].mask()
+        for at in range(len(masks) - 1, -1, -1):
+            row: Any = masks[at]
             exactly: Any = (above ^ row) & changed
             if exactly:
                 rows.append(Row(self.first + at, exactly))
