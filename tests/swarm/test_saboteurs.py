@@ -11,7 +11,7 @@ from precede.core.effects import Effect, Effects, Medium
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
-from precede.experiments import run as runs
+from precede.experiments.swarm import swarm
 from precede.experiments.swarm.draw.point_to_point import DRAWER
 from precede.experiments.swarm.plan import Plan, draw_plan
 from precede.experiments.swarm.swarm import WorldResult, run_plan
@@ -94,7 +94,7 @@ class Watchful(VectorClock):
 def test_a_driver_that_goes_back_in_time_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     watchful = entry_of(vector_clock.ENTRY, Watchful)
     assert first_failure(watchful, worlds=20) is None
-    monkeypatch.setattr(runs, "World", GoesBackInTime)
+    monkeypatch.setattr(swarm, "World", GoesBackInTime)
     caught = first_failure(watchful)
     assert caught is not None
     assert "backwards" in caught.remarks[0]
@@ -102,5 +102,5 @@ def test_a_driver_that_goes_back_in_time_is_caught(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("driver", [ReversesEffects, SplitsTheAtom, LosesWhatWasPersisted])
 def test_a_broken_driver_is_caught(driver: type[World], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "World", driver)
+    monkeypatch.setattr(swarm, "World", driver)
     assert first_failure(None) is not None, f"{driver.__name__} passed {WORLDS} worlds"
