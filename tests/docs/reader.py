@@ -64,6 +64,9 @@ class Terminal:
     """A command that goes on, and what it has printed."""
 
     def __init__(self, words: list[str], folder: Path, environment: dict[str, str]) -> None:
+        for key in KEYS.values():  # tests in the background ignore Ctrl-C, and what they start would do so too
+            if signal.getsignal(key) is signal.SIG_IGN:
+                signal.signal(key, signal.default_int_handler)
         self.process = subprocess.Popen(
             words,
             cwd=folder,
