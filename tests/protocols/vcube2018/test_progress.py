@@ -90,3 +90,19 @@ def test_a_message_is_missing_if_it_is_neither_delivered_nor_received(
         if mask << shift >> source & 1 and number > both[source]
     ]
     assert (one_missing in missing) if missing else one_missing == 0
+
+
+def test_a_message_passes_only_when_it_is_new_and_everything_it_names_is_counted() -> None:
+    progress = Progress(4)
+    first = message_of(1, 1)
+    named = [new_row(1, 1 << 1), new_row(2, 1 << 2)]  # the first message of source 1, the second of source 2
+    message = Prepared(0, 1, Message(MessageId(0, 0, 1), b""), named, 2)
+    assert message.needs is None
+    assert not progress.passes(message)
+    assert progress.passes(first)
+    assert not progress.passes(message)
+    for number in (1, 2):
+        progress.advance(message_of(2, number))
+    assert progress.passes(message)
+    assert not progress.passes(message), "it is counted already"
+    assert progress.counted == 4
