@@ -113,10 +113,10 @@ def page(ranges: Sequence[Range]) -> str:
         "| --- | --- | --: | --: | --: | --: | --: | --: | --- |",
     ]
     for one in ranges:
-        found = (one.violations, one.duplicates, one.undelivered, one.leaks)
+        findings = (one.violations, one.duplicates, one.undelivered, one.leaks)
         seeds = f"{one.first_seed} to {one.last_seed}"
         cpu = "" if one.cpu_s is None else f"{one.cpu_s:,.0f}"
-        cells = [f"`{one.protocol}`", seeds, f"{one.worlds:,}", *map(str, found), cpu, f"`{one.version}`"]
+        cells = [f"`{one.protocol}`", seeds, f"{one.worlds:,}", *map(str, findings), cpu, f"`{one.version}`"]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "## Worlds that failed", "", *_failed(ranges), "", EXEMPTIONS.read_text().rstrip()]
     return HEAD + "\n".join(lines) + "\n"
