@@ -14,11 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from precede.core.errors import BadInput
-from precede.reproduction.claims import Claim, Claims, experiments_of, read_claims, read_reasons
-from precede.reproduction.exhibits import read_figures
+from precede.reproduction.claims import Claim, Claims, experiments_of, read_reasons
 from precede.reproduction.judging import Comparison, Sample, judge
 from precede.reproduction.request import Reproduction, Request
-from precede.reproduction.units import Unit
 
 FORMAT: Final = 1
 FILE: Final = "results.json"
@@ -31,7 +29,8 @@ _NOT_JUDGED: Final = ("id", "place", "says", "reading")
 class PointResult(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One point at one scale: a replicate, its CPU seconds and its measures at the same place of each list.
 
-    A measure that a replicate does not have is None. `code` is the version that measured the point.
+    A measure that a replicate does not have is None. `code` is the version that measured these replicates. A
+    point that two versions measured, each with other seeds, has one of these for each version.
     """
 
     scale: str
@@ -89,30 +88,6 @@ def write_results(folder: Path, results: Results) -> Path:
     path = folder / FILE
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def add_results(folder: Path, key: str, scale: str, marks: Sequence[tuple[Unit, Mapping[str, Any]]]) -> Results:
-    """Return the stored results with those experiments replaced that the marks are about, and all judged."""
-    old = read_results(folder) or Results(paper=key)
-    measured = {unit.experiment for unit, _ in marks}
-    kept = [
-        one for one in old.points if (one.scale, one.experiment) not in {(scale, name) for name in measured}
-    ]
-    points = sorted([*kept, *_points(folder, scale, marks)], key=lambda one: (one.scale, one.experiment))
-    new = msgspec.structs.replace(old, points=tuple(points))
-    claims = read_claims(folder / "claims.toml")
-    changed = changed_claims(old, claims)
-    if changed:
-        raise BadInput(
-            f"{folder / 'claims.toml'}: {changed[0]} was judged before with other fields; "
-            "a corrected claim needs a new id"
-        )
-    judged = {
-        name_of(one.claim): digest_of(one.claim, claims)
-        for one in judge_stored(claims, new)
-        if one.status != "paper scale only"
-    }
-    return msgspec.structs.replace(new, judged={**old.judged, **judged})
 
 
 def changed_claims(results: Results, claims: Claims) -> list[str]:
@@ -195,42 +170,6 @@ def _scale_of(results: Results, experiments: Iterable[str]) -> str:
     return "paper" if is_at_paper_scale else "quick"
 
 
-def _points(folder: Path, scale: str, marks: Sequence[tuple[Unit, Mapping[str, Any]]]) -> list[PointResult]:
-    needed = _needed_measures(folder)
-    grouped: dict[tuple[str, bytes], list[tuple[Unit, Mapping[str, Any]]]] = {}
-    for unit, mark in marks:
-        axes = msgspec.json.encode(unit.varied, order="sorted")
-        grouped.setdefault((unit.experiment, axes), []).append((unit, mark))
-    points = []
-    for members in grouped.values():
-        units = [unit for unit, _ in members]
-        own = [mark for _, mark in members]
-        names = sorted({name for mark in own for name in mark["measures"] if name in needed})
-        points.append(
-            PointResult(
-                scale=scale,
-                experiment=units[0].experiment,
-                varied=units[0].varied,
-                code=max(mark["version"] for mark in own),
-                replicates=tuple(unit.replicate for unit in units),
-                clusters=tuple(unit.cluster for unit in units) if units[0].cluster else (),
-                cpu_s=tuple(round(mark["cpu_s"], 2) for mark in own),
-                violations=sum(mark["violations"] or 0 for mark in own),
-                unverified=sum(mark["violations"] is None for mark in own),
-                measures={name: tuple(stored(mark["measures"].get(name)) for mark in own) for name in names},
-            )
-        )
-    return points
-
-
 def stored(value: float | None) -> float | None:
     """Return a measure with the digits that are stored."""
     return None if value is None else float(f"{value:.{_DIGITS}g}")
-
-
-def _needed_measures(folder: Path) -> set[str]:
-    """Return the measures that a paper's claims, evidence and figures name."""
-    claims = [*read_claims(folder / "claims.toml").claim, *read_reasons(folder / "reasons.toml").evidence]
-    needed = {name for claim in claims for name in (claim.measure, *claim.also)}
-    needed |= {str((claim.against or {}).get("measure", claim.measure)) for claim in claims}
-    return needed | {name for spec in read_figures(folder / "figures.toml") for name in spec.measures}

@@ -25,7 +25,8 @@ from precede.pipeline.sessions.tasks import Progress, spread, task_facts
 from precede.reproduction.claims import Claims, experiments_of, read_reasons
 from precede.reproduction.judging import Sample, judge
 from precede.reproduction.request import Reproduction, Request
-from precede.reproduction.results import add_results, write_results
+from precede.reproduction.results import write_results
+from precede.reproduction.storing import add_results
 from precede.reproduction.units import Unit, find_paper
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def reproduce(
 ) -> list[Reproduction]:
     """Run the missing units of all requests together, compare with the claims, and write the tables.
 
-    With `store`, the measures also replace those of the same experiments in the paper's stored results.
+    With `store`, the measures also go into the paper's stored results.
     """
     prepared = [_prepare(request) for request in requests]
     name = requests[0].name if len(requests) == 1 else f"all-{requests[0].scale}"
@@ -68,8 +69,7 @@ def reproduce(
             job.write_tables(SWEEPS, one.request.name, tables)
             if store and not result.failed:
                 request = one.request
-                measured = _with_more_seeds(one, marks, lake_marks)
-                write_results(request.folder, add_results(request.folder, request.key, request.scale, measured))
+                write_results(request.folder, add_results(request.folder, request.key, request.scale, marks))
             results.append(result)
     return results
 
@@ -136,24 +136,6 @@ def _units(one: _Prepared, marks: Marks) -> list[Unit]:
         everything = one.experiments if "*" in experiments else experiments
         more = [unit for unit in one.paper.units(folder, scale, more=True) if unit.experiment in everything]
     return list({unit.id: unit for unit in (*first, *more)}.values())
-
-
-def _with_more_seeds(
-    one: _Prepared, measured: list[tuple[Unit, dict[str, Any]]], marks: Marks
-) -> list[tuple[Unit, dict[str, Any]]]:
-    """Add the seeds with which another request measured the same experiments, if all are finished."""
-    scale = one.request.scale
-    seeds: dict[str, list[Unit]] = {unit.experiment: [] for unit, _ in measured}
-    for unit in one.paper.units(one.request.folder, scale, more=scale == "paper"):
-        if unit.experiment in seeds:
-            seeds[unit.experiment].append(unit)
-    known = {unit.id for unit, _ in measured}
-    added: list[tuple[Unit, dict[str, Any]]] = []
-    for units in seeds.values():
-        others = [(unit, marks.read(unit.id)) for unit in units if unit.id in marks.facts]
-        if len(others) == len(units) and all(mark["status"] == "finished" for _, mark in others):
-            added += [(unit, mark) for unit, mark in others if unit.id not in known]
-    return measured + added
 
 
 def _is_missing(marks: Marks, request: Request, unit: Unit, retry: bool) -> bool:
