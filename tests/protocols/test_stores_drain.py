@@ -68,6 +68,18 @@ def test_no_timer_runs_for_a_message_that_all_have_acknowledged() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["prs", "rst", "ses"])
+def test_crashes_before_the_checkpoint_do_not_let_the_journal_grow(protocol: str) -> None:
+    """Each life ends after the first effect, which persists a step: the next start makes the checkpoint."""
+    store: Store = {}
+    for life in range(3):
+        node = new(protocol, rto=1000, checkpoint=1)
+        persist(store, node.start(life, round_trip(store)))
+        assert "step" not in kinds(store)
+        persist(store, node.broadcast(b"x", life, (1,))[:1])
+        assert "step" in kinds(store)
+
+
+@pytest.mark.parametrize("protocol", ["prs", "rst", "ses"])
 def test_a_checkpoint_leaves_no_step_and_no_announcement_in_the_store(protocol: str) -> None:
     """A later incarnation, whose announcement nobody has acknowledged, takes a checkpoint and restarts."""
     store: Store = {}

@@ -3,8 +3,7 @@
 A limit is a sum of quantities of the world or of the node: `nodes`; `streams` (one for each incarnation of each
 node); `pairs` of streams; `messages` that were broadcast; `gaps` (the messages, in worlds where a node may lack
 one for good and remember which, else 0); `applications` for a stream (DRIFT); `barrier` (the streams; the
-messages where barriers are not pruned or messages have lifetimes); `checkpoint` (the option); or another size
-of the same node.
+messages where they have lifetimes); `checkpoint` (the option); or another size of the same node.
 """
 
 from __future__ import annotations
@@ -50,7 +49,8 @@ SIZES: Final[Mapping[str, tuple[str, ...]]] = {
     "pairs": ("streams",),
     # At most the last message of each process to each destination (prs1997, section 5).
     "barrier_tuples": ("pairs",),
-    # Direct predecessors: a later message of a stream covers an earlier one, so there is one per stream.
+    # Direct predecessors: a later message of a stream covers an earlier one, so there is one per stream,
+    # pruned or not.
     "causal_barrier": ("barrier",),
     "heads": ("streams",),
     # Ranges of numbers that the node holds or held: one per stream, and one more for each number it lacks.
@@ -98,17 +98,10 @@ def quantities(plan: Plan, streams: int, nodes: int, messages: int, gaps: bool) 
         "pairs": streams * streams,
         "messages": messages,
         "gaps": messages if gaps else 0,
-        "barrier": streams if _covers_earlier(plan) else messages,
+        # With lifetimes an earlier message may live longer than a later one, and must be named too.
+        "barrier": messages if plan.run.protocol == "delta_causal" else streams,
         "checkpoint": int(plan.run.options.get("checkpoint", 64)),
     }
-
-
-def _covers_earlier(plan: Plan) -> bool:
-    """Tell whether a message in a barrier stands for all earlier ones of its stream.
-
-    With lifetimes an earlier message may live longer than a later one, and must be named too.
-    """
-    return plan.run.options.get("prune") is not False and plan.run.protocol != "delta_causal"
 
 
 def periodic_timers(plan: Plan) -> dict[str, int]:

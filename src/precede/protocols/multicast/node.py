@@ -304,6 +304,7 @@ class MulticastNode(Node):
             self.rule.forget(node, incarnation if incarnation != GONE else AFTER_ALL_INCARNATIONS)
         self._send_again(unsent, now, effects)
         self._hold_again(contents.held, now, effects)
+        self._journal.checkpoint(self._save, effects)
 
     def _send_again(
         self, unsent: Mapping[MessageId, Mapping[NodeId, Packet]], now: Instant, effects: list[Effect]
