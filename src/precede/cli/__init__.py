@@ -1,16 +1,17 @@
 """The command line: one module per verb. This module finds the verb, runs it and returns its exit code.
 
 The verbs are in `runs`, `data`, `evidence`, `field` and `start`, by what they work on; `progress` shows
-progress, `terminal` has colours and marks the place of a mistake.
+progress, `terminal` has colours and marks the place of a mistake. `parameters` has the declarations of
+parameters, `plain_words` reads most command lines, `with_typer` shows help and explains mistakes in the others.
 
 May import: core, protocols, eventlog, traces, sim, runtime, witness, measures, experiments, reproduction,
     pipeline, lake, report, api, audit, play
 
 To add a verb, add one line to `VERBS` and a module in the sub-package it belongs to, with either
 
-* `def command(...) -> int | None`: typer parameters; its docstring is the help and must show an example
-  (after a line with a single backslash-b, so that it is not rewrapped); or
-* `app`, a `typer.Typer` made by `new_app()`, when the verb has verbs of its own (`precede keys make`).
+* `def command(...) -> int | None`: its parameters are declared by `parameters`; its docstring is the help and
+  must show an example (after a line with a single backslash-b, so that it is not rewrapped); or
+* `app`, a `parameters.Group`, when the verb has verbs of its own (`precede keys make`).
 
 A module is imported only when its verb is called. Import Spark, Arrow and the like inside functions, so that
 `--help` is quick. What a verb does, and what the shell sees:
@@ -29,14 +30,12 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from precede.cli.plain_words import read_plain_words
 from precede.cli.start.explanations import COMMAND_LINE, FAILED, MISSING, PATH, code_of_error, code_of_module
 from precede.cli.terminal import excerpt, painted
 from precede.core.errors import BadInput, Unavailable, missing_library
-
-if TYPE_CHECKING:
-    import typer
 
 
 class Verb(NamedTuple):
@@ -118,27 +117,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def new_app() -> typer.Typer:
-    """Make a typer application with the settings that all verbs share."""
-    import typer
-
-    return typer.Typer(
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        no_args_is_help=True,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    )
-
-
 def app_of(verb: str) -> Any:
     """Return the typer application of a verb."""
+    from precede.cli.with_typer import typer_app
+
+    return typer_app(_declared(verb))
+
+
+def _declared(verb: str) -> Any:
+    """Import the module of a verb; return its `command` or its `app`."""
     module = import_module(f"precede.cli.{VERBS[verb].module}")
-    app: Any = getattr(module, "app", None)
-    if app is None:
-        app = new_app()
-        app.command(no_args_is_help=_needs_arguments(module.command))(module.command)
-    return app
+    return module.app if hasattr(module, "app") else module.command
 
 
 def _run(words: list[str]) -> int:
@@ -184,7 +173,12 @@ def _run(words: list[str]) -> int:
 
 
 def _call(verb: str, arguments: list[str]) -> int:
-    """Run one verb with typer; returns the verb's exit code."""
+    """Run one verb; returns the verb's exit code."""
+    plain = read_plain_words(_declared(verb), arguments)
+    if plain is not None:
+        function, given = plain
+        code = function(**given)
+        return code if isinstance(code, int) else OK
     app = app_of(verb)
     try:
         code = app(args=arguments, prog_name=f"precede {verb}", standalone_mode=False)
@@ -211,13 +205,6 @@ def _usage(verb: str, error: Exception) -> int:
         line = f"{cause} (precede {verb} --help shows an example)"
         return _complain(f"precede {verb}", line, BAD_INPUT, COMMAND_LINE)
     raise error
-
-
-def _needs_arguments(function: Any) -> bool:
-    """Return whether a verb has a required argument. If so, calling it without arguments shows its help."""
-    import inspect
-
-    return any(p.default is inspect.Parameter.empty for p in inspect.signature(function).parameters.values())
 
 
 def _overview() -> str:

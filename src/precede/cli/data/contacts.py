@@ -3,20 +3,19 @@
 from contextlib import nullcontext
 from typing import Annotated
 
-import typer
-
 from precede.cli.data.spark import ConfOption, LakeOption, MasterOption, session_for
+from precede.cli.parameters import Argument, Option
 from precede.cli.progress import working
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="a trace in the lake")],
-    range_m: Annotated[float, typer.Option("--range", metavar="METRES", help="radio range")],
+    name: Annotated[str, Argument(help="a trace in the lake")],
+    range_m: Annotated[float, Option("--range", metavar="METRES", help="radio range")],
     lake: LakeOption = "lake",
     master: MasterOption = None,
     conf: ConfOption = None,
-    slices: Annotated[int | None, typer.Option(min=1, help="number of tasks that time is cut into")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print the result as one JSON object")] = False,
+    slices: Annotated[int | None, Option(min=1, help="number of tasks that time is cut into")] = None,
+    as_json: Annotated[bool, Option("--json", help="print the result as one JSON object")] = False,
 ) -> None:
     """Compute all contacts of a trace, exactly to the microsecond.
 

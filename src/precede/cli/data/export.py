@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from precede.cli.data.spark import LakeOption
+from precede.cli.parameters import Argument, Option
 
 if TYPE_CHECKING:
     from precede.lake.layout import Lake
@@ -19,20 +18,20 @@ _POINTS: Final = {"pt": 1.0, "mm": 72 / 25.4, "cm": 720 / 25.4, "in": 72.0}
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="a sweep or a trace in the lake")],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="folder for the files")],
+    name: Annotated[str, Argument(help="a sweep or a trace in the lake")],
+    out: Annotated[Path, Option("--out", metavar="DIR", help="folder for the files")],
     lake: LakeOption = "lake",
     measure: Annotated[
         list[str] | None,
-        typer.Option(help="sweep: draw this measure (may be repeated; default: those of the site)"),
+        Option(help="sweep: draw this measure (may be repeated; default: those of the site)"),
     ] = None,
     column: Annotated[
-        str, typer.Option(help="sweep: width of a figure: single, double, or a length such as 84mm")
+        str, Option(help="sweep: width of a figure: single, double, or a length such as 84mm")
     ] = "single",
     range_m: Annotated[
-        float | None, typer.Option("--range", metavar="METRES", help="trace: contacts within this range")
+        float | None, Option("--range", metavar="METRES", help="trace: contacts within this range")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print the files as one JSON object")] = False,
+    as_json: Annotated[bool, Option("--json", help="print the files as one JSON object")] = False,
 ) -> None:
     """Write a sweep as figures and tables for a paper, or a trace as a temporal network.
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
 from precede.cli.data.spark import ConfOption, LakeOption, MasterOption, session_for
+from precede.cli.parameters import Argument, Option
 from precede.cli.progress import rows_of, working
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 FormatOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--as",
         metavar="FORMAT",
         help="gtfs, gps, positions, ns2, bonnmotion, walkers, one, tij, contacts or sightings",
@@ -25,52 +24,48 @@ FormatOption = Annotated[
 ]
 ColumnsOption = Annotated[
     str | None,
-    typer.Option(help="names of the columns: node=cab,time=t; or all columns in order: id,frame,x,y"),
+    Option(help="names of the columns: node=cab,time=t; or all columns in order: id,frame,x,y"),
 ]
-ScaleOption = Annotated[float | None, typer.Option(help="positions: metres per unit (0.01 for centimetres)")]
+ScaleOption = Annotated[float | None, Option(help="positions: metres per unit (0.01 for centimetres)")]
 GapOption = Annotated[
-    str | None, typer.Option(help="gps, positions: a longer gap means that the node was absent (10min)")
+    str | None, Option(help="gps, positions: a longer gap means that the node was absent (10min)")
 ]
 SpeedOption = Annotated[
-    float | None, typer.Option(help="gps, positions: metres per second; faster steps are rejected as jumps")
+    float | None, Option(help="gps, positions: metres per second; faster steps are rejected as jumps")
 ]
 OverlapOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="union|first",
         help="contacts, sightings: rows of a pair that overlap are merged (union), or the first is kept",
     ),
 ]
 AtLeastOption = Annotated[
     str | None,
-    typer.Option(help="contacts, sightings: shorter rows get this length (120s: the interval of scans)"),
+    Option(help="contacts, sightings: shorter rows get this length (120s: the interval of scans)"),
 ]
-InternalOption = Annotated[
-    bool, typer.Option("--internal", help="sightings: only devices that scan themselves")
-]
+InternalOption = Annotated[bool, Option("--internal", help="sightings: only devices that scan themselves")]
 PresenceOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="whole|motion", help="ns2: nodes are there for the whole trace, or only while they move"
-    ),
+    Option(metavar="whole|motion", help="ns2: nodes are there for the whole trace, or only while they move"),
 ]
 ChainOption = Annotated[
-    bool, typer.Option("--chain", help="gtfs: join trips without a block into vehicles at termini")
+    bool, Option("--chain", help="gtfs: join trips without a block into vehicles at termini")
 ]
 
 
 def command(
-    files: Annotated[list[Path], typer.Argument(help="files to read, plain or gzipped; a GTFS zip or folder")],
+    files: Annotated[list[Path], Argument(help="files to read, plain or gzipped; a GTFS zip or folder")],
     format: FormatOption,
-    name: Annotated[str | None, typer.Option(help="name of the trace (default: from the file's name)")] = None,
+    name: Annotated[str | None, Option(help="name of the trace (default: from the file's name)")] = None,
     lake: LakeOption = "lake",
-    date: Annotated[str | None, typer.Option(help="gtfs: the service day, YYYY-MM-DD")] = None,
+    date: Annotated[str | None, Option(help="gtfs: the service day, YYYY-MM-DD")] = None,
     columns: ColumnsOption = None,
-    framerate: Annotated[float | None, typer.Option(help="positions: frames per second")] = None,
+    framerate: Annotated[float | None, Option(help="positions: frames per second")] = None,
     scale: ScaleOption = None,
     gap: GapOption = None,
     max_speed: SpeedOption = None,
-    window: Annotated[str | None, typer.Option(help="tij: the time that one row covers (20s)")] = None,
+    window: Annotated[str | None, Option(help="tij: the time that one row covers (20s)")] = None,
     overlap: OverlapOption = None,
     at_least: AtLeastOption = None,
     internal: InternalOption = False,
@@ -78,7 +73,7 @@ def command(
     chain: ChainOption = False,
     master: MasterOption = None,
     conf: ConfOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object for each file")] = False,
+    as_json: Annotated[bool, Option("--json", help="print one JSON object for each file")] = False,
 ) -> None:
     """Read trace files into the lake, and count every row as kept or rejected.
 

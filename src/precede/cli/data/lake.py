@@ -2,13 +2,11 @@
 
 from typing import Annotated
 
-import typer
-
-from precede.cli import new_app
 from precede.cli.data.spark import LakeOption
+from precede.cli.parameters import Group, Option
 from precede.cli.progress import working
 
-app = new_app()
+app = Group()
 
 
 @app.callback()
@@ -25,7 +23,7 @@ def group() -> None:
 @app.command()
 def check(
     lake: LakeOption = "lake",
-    as_json: Annotated[bool, typer.Option("--json", help="print the findings as one JSON list")] = False,
+    as_json: Annotated[bool, Option("--json", help="print the findings as one JSON list")] = False,
 ) -> int:
     """Compare every file of a lake with its commit record: size and digest.
 
@@ -61,9 +59,9 @@ def check(
 def compact_files(
     lake: LakeOption = "lake",
     older_than: Annotated[
-        str, typer.Option(metavar="1h", help="also remove leftovers of killed jobs that are older than this")
+        str, Option(metavar="1h", help="also remove leftovers of killed jobs that are older than this")
     ] = "24h",
-    as_json: Annotated[bool, typer.Option("--json", help="print the counts as one JSON object")] = False,
+    as_json: Annotated[bool, Option("--json", help="print the counts as one JSON object")] = False,
 ) -> None:
     """Merge small files of runs, and remove rows and files that were replaced or that a killed job left.
 

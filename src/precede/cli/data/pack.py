@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from precede.cli.parameters import Group, Option
 
-from precede.cli import new_app
-
-app = new_app()
+app = Group()
 
 
 @app.callback()
@@ -25,16 +23,16 @@ def group() -> None:
 def pack_for_executors(
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.tar.gz", help="where to write it (default: the user's cache folder)"),
+        Option(metavar="FILE.tar.gz", help="where to write it (default: the user's cache folder)"),
     ] = None,
     more: Annotated[
         list[str] | None,
-        typer.Option("--with", metavar="NAME", help="another installed distribution; can be repeated"),
+        Option("--with", metavar="NAME", help="another installed distribution; can be repeated"),
     ] = None,
     bare: Annotated[
-        bool, typer.Option("--bare", help="without numpy, pyarrow and the like: executors have them")
+        bool, Option("--bare", help="without numpy, pyarrow and the like: executors have them")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+    as_json: Annotated[bool, Option("--json", help="print one JSON object")] = False,
 ) -> None:
     """Write an archive for executors: this package, compiled if it is compiled here, and what it needs.
 

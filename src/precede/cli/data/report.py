@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from precede.cli.data.spark import LakeOption
+from precede.cli.parameters import Option
 from precede.cli.progress import working
 
 if TYPE_CHECKING:
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def command(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="folder for the site")],
+    out: Annotated[Path, Option("--out", metavar="DIR", help="folder for the site")],
     lake: LakeOption = "lake",
-    events: Annotated[int, typer.Option(min=1, help="largest number of events on a run's page")] = 100_000,
+    events: Annotated[int, Option(min=1, help="largest number of events on a run's page")] = 100_000,
     runs: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=0,
             help="largest number of runs with a page, those with violations first (default: 200, and fewer if"
             " their logs have more than 10 million rows)",
@@ -33,18 +32,18 @@ def command(
     ] = None,
     papers: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="DIR", help="folder of claims (default: papers in this folder or of the source checkout)"
         ),
     ] = None,
     evidence: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="folder of members' logs: show who equivocated")
+        Path | None, Option(metavar="DIR", help="folder of members' logs: show who equivocated")
     ] = None,
     shiviz: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="write the log of this run in ShiViz's format instead of a site"),
+        Option(metavar="RUN", help="write the log of this run in ShiViz's format instead of a site"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print the result as one JSON object")] = False,
+    as_json: Annotated[bool, Option("--json", help="print the result as one JSON object")] = False,
 ) -> None:
     """Write a site from a lake. It opens from a disk in any browser and needs no network.
 

@@ -6,33 +6,30 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from precede.cli.parameters import Option
 from precede.cli.progress import working
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LakeOption = Annotated[
-    str, typer.Option("--lake", metavar="DIR", help="folder of the lake, or its URL (s3://...)")
-]
+LakeOption = Annotated[str, Option("--lake", metavar="DIR", help="folder of the lake, or its URL (s3://...)")]
 MasterOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--master",
         metavar="URL",
         help="Spark master: local[N], spark://HOST:PORT, yarn, k8s://URL (default: here)",
     ),
 ]
 ConfOption = Annotated[
-    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="a Spark setting; can be repeated")
+    list[str] | None, Option("--conf", metavar="KEY=VALUE", help="a Spark setting; can be repeated")
 ]
 HereOption = Annotated[
-    bool, typer.Option("--here", help="carry out the runs one after the other in this process, without Spark")
+    bool, Option("--here", help="carry out the runs one after the other in this process, without Spark")
 ]
 
 SameCodeOption = Annotated[
-    bool, typer.Option("--same-code", help="run again what other code of the same version left in the lake")
+    bool, Option("--same-code", help="run again what other code of the same version left in the lake")
 ]
 
 

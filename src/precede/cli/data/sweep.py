@@ -7,8 +7,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from precede.cli.data.spark import (
     ConfOption,
     HereOption,
@@ -18,6 +16,7 @@ from precede.cli.data.spark import (
     by_other_code,
     session_for,
 )
+from precede.cli.parameters import Argument, Option
 from precede.cli.progress import working
 
 if TYPE_CHECKING:
@@ -25,15 +24,15 @@ if TYPE_CHECKING:
 
 
 def command(
-    spec: Annotated[Path, typer.Argument(help="a TOML file: scenarios, protocols, options, seeds")],
+    spec: Annotated[Path, Argument(help="a TOML file: scenarios, protocols, options, seeds")],
     lake: LakeOption = "lake",
     master: MasterOption = None,
     conf: ConfOption = None,
     here: HereOption = False,
-    verdicts: Annotated[bool, typer.Option(help="verify every run")] = True,
-    measures: Annotated[bool, typer.Option(help="compute the measures of every run and group")] = True,
+    verdicts: Annotated[bool, Option(help="verify every run")] = True,
+    measures: Annotated[bool, Option(help="compute the measures of every run and group")] = True,
     same_code: SameCodeOption = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print the summary as one JSON object")] = False,
+    as_json: Annotated[bool, Option("--json", help="print the summary as one JSON object")] = False,
 ) -> int:
     """Run every combination of a grid, verify and measure each run, and write the tables.
 

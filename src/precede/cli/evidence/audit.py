@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
-import typer
 from msgspec import to_builtins
 
+from precede.cli.parameters import Argument, Option
 from precede.cli.progress import working
 from precede.core.errors import BadInput
 from precede.core.instants import format_duration, parse_duration
@@ -22,33 +22,31 @@ DEFAULT_PROTOCOLS: Final = "unordered,fifo,causal_barrier,delta_causal,hash_dag,
 
 LogsArgument: TypeAlias = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         metavar="LOG…", help="files of one deployment (CSV or Parquet), or a folder in MobiClique's format"
     ),
 ]
 MarginsOption: TypeAlias = Annotated[
     str,
-    typer.Option(
-        metavar="0s,1s,…", help="instants of one clock that differ by no more than this are not ordered"
-    ),
+    Option(metavar="0s,1s,…", help="instants of one clock that differ by no more than this are not ordered"),
 ]
 ProtocolsOption: TypeAlias = Annotated[
-    str, typer.Option(metavar="NAME,…", help="the protocols under which the deployment is replayed")
+    str, Option(metavar="NAME,…", help="the protocols under which the deployment is replayed")
 ]
 LifetimeOption: TypeAlias = Annotated[
-    str, typer.Option(metavar="12h", help="lifetime of messages, for protocols that need one")
+    str, Option(metavar="12h", help="lifetime of messages, for protocols that need one")
 ]
 SeedsOption: TypeAlias = Annotated[
-    int, typer.Option(min=0, max=1000, help="replays per protocol, for intervals; 0: no replay")
+    int, Option(min=0, max=1000, help="replays per protocol, for intervals; 0: no replay")
 ]
 MeetingsOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="CSV a,b,start,end in seconds: who met whom; default: links in the log"),
+    Option(metavar="FILE", help="CSV a,b,start,end in seconds: who met whom; default: links in the log"),
 ]
 OutOption: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="DIR", help="also write a page with figures into this folder")
+    str | None, Option(metavar="DIR", help="also write a page with figures into this folder")
 ]
-JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="print the study as one JSON object")]
+JsonOption: TypeAlias = Annotated[bool, Option("--json", help="print the study as one JSON object")]
 
 
 def command(

@@ -6,20 +6,20 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from precede.cli.parameters import Argument, Option
 
 if TYPE_CHECKING:
     from precede.measures.statistics import Measures
 
 
 def command(
-    run: Annotated[Path, typer.Argument(help="the folder of a run, or its events.parquet")],
+    run: Annotated[Path, Argument(help="the folder of a run, or its events.parquet")],
     form: Annotated[
         Literal["table", "json", "one-stats", "cdf"],
-        typer.Option("--as", help="table, json, The ONE's MessageStatsReport, or the ages as CSV"),
+        Option("--as", help="table, json, The ONE's MessageStatsReport, or the ages as CSV"),
     ] = "table",
-    as_json: Annotated[bool, typer.Option("--json", help="the same as --as json")] = False,
-    only: Annotated[list[str] | None, typer.Option(help="part of a measure's name; may be repeated")] = None,
+    as_json: Annotated[bool, Option("--json", help="the same as --as json")] = False,
+    only: Annotated[list[str] | None, Option(help="part of a measure's name; may be repeated")] = None,
 ) -> int:
     """Measure a run from its event log: ratios, latencies, copies, buffers, bytes and energy.
 

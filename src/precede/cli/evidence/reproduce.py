@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from msgspec import structs
 
 from precede.cli.data.spark import (
@@ -20,6 +19,7 @@ from precede.cli.data.spark import (
     by_other_code,
     session_for,
 )
+from precede.cli.parameters import Argument, Option
 from precede.cli.progress import working
 from precede.core.errors import BadInput
 from precede.core.settings import nearest
@@ -30,38 +30,34 @@ if TYPE_CHECKING:
     from precede.reproduction.request import Reproduction, Request
 
 OutOption = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="tables and figures; default LAKE/exhibits/PAPER-SCALE")
+    Path | None, Option(metavar="DIR", help="tables and figures; default LAKE/exhibits/PAPER-SCALE")
 ]
-StoreOption = Annotated[
-    bool, typer.Option("--store", help="also put the measures into the paper's results.json")
-]
+StoreOption = Annotated[bool, Option("--store", help="also put the measures into the paper's results.json")]
 
 
 def command(
     paper: Annotated[
-        str, typer.Argument(metavar="[PAPER[/EXHIBIT]]", help="prs1997, prs1997/figure4, or all")
+        str, Argument(metavar="[PAPER[/EXHIBIT]]", help="prs1997, prs1997/figure4, or all")
     ] = "all",
     scale: Annotated[
         str | None,
-        typer.Option(
-            help="run: quick (minutes) or paper (the paper's sizes, hours); default: show stored results"
-        ),
+        Option(help="run: quick (minutes) or paper (the paper's sizes, hours); default: show stored results"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+    as_json: Annotated[bool, Option("--json", help="print one JSON object")] = False,
     lake: LakeOption = "lake",
     out: OutOption = None,
     store: StoreOption = False,
     pages: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="write stored results into DIR/PAPER.md, no simulation")
+        Path | None, Option(metavar="DIR", help="write stored results into DIR/PAPER.md, no simulation")
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="rerun a part of the stored results and say what agrees")
+        bool, Option("--check", help="rerun a part of the stored results and say what agrees")
     ] = False,
-    minutes: Annotated[float, typer.Option(min=0.01, help="CPU minutes that --check may take")] = 10.0,
-    papers: Annotated[Path | None, typer.Option(metavar="DIR", help="claims; default: papers")] = None,
+    minutes: Annotated[float, Option(min=0.01, help="CPU minutes that --check may take")] = 10.0,
+    papers: Annotated[Path | None, Option(metavar="DIR", help="claims; default: papers")] = None,
     with_trace: Annotated[
         str | None,
-        typer.Option("--with", metavar="ostermalm_001_1=FILE", help="guidec2021: the paper's own pedestrians"),
+        Option("--with", metavar="ostermalm_001_1=FILE", help="guidec2021: the paper's own pedestrians"),
     ] = None,
     same_code: SameCodeOption = False,
     here: HereOption = False,

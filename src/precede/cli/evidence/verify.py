@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
-import typer
-
 from precede.cli.data.spark import ConfOption, MasterOption, session_for
 from precede.cli.evidence.follow import follow_log
+from precede.cli.parameters import Argument, Option
 from precede.cli.progress import rows_of, working
 from precede.cli.start.explanations import code_of_reason
 from precede.cli.terminal import Colour, painted
@@ -26,47 +25,47 @@ if TYPE_CHECKING:
 
 LogArgument: TypeAlias = Annotated[
     str,
-    typer.Argument(help="CSV, JSON lines, Parquet or a folder of it, a run's folder, a URL of one; - is stdin"),
+    Argument(help="CSV, JSON lines, Parquet or a folder of it, a run's folder, a URL of one; - is stdin"),
 ]
 FormatOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--as",
         metavar="FORMAT",
         help="shiviz, govector, etcd-watch, jsonl-vector-clock, mobiclique, csv, or module:function of yours",
     ),
 ]
 PatternOption: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="REGEX", help="with --as shiviz: ShiViz's expression for this log")
+    str | None, Option(metavar="REGEX", help="with --as shiviz: ShiViz's expression for this log")
 ]
 OrderOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="fifo|causal|multicast|delta|total|display",
         help="the order to check; default: the order that run.json promises, else causal",
     ),
 ]
 ColumnsOption: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="node=…,step=…", help="maps our column names to those of the log")
+    str | None, Option(metavar="node=…,step=…", help="maps our column names to those of the log")
 ]
 ByOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN,…", help="columns that split the log into independent orders"),
+    Option(metavar="COLUMN,…", help="columns that split the log into independent orders"),
 ]
 KindsOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="broadcast=…,delivered=…", help="the words in the column kind that mean these"),
+    Option(metavar="broadcast=…,delivered=…", help="the words in the column kind that mean these"),
 ]
 StepsOption: TypeAlias = Annotated[
     str,
-    typer.Option(metavar="counted|ordered", help="counted: a hole is a gap; ordered: steps only order rows"),
+    Option(metavar="counted|ordered", help="counted: a hole is a gap; ordered: steps only order rows"),
 ]
 DuplicatesOption: TypeAlias = Annotated[
-    str, typer.Option(metavar="forbid|allow", help="allow: a node may deliver a message again")
+    str, Option(metavar="forbid|allow", help="allow: a node may deliver a message again")
 ]
 MembersOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="a,b,c",
         help="with --order total: what one of these delivers, all of them must have delivered at the end; "
         "with --follow: what all of these have delivered is forgotten",
@@ -74,25 +73,25 @@ MembersOption: TypeAlias = Annotated[
 ]
 FollowOption: TypeAlias = Annotated[
     bool,
-    typer.Option("--follow", help="watch a folder of segments or a Kafka topic, on Spark, until Ctrl-C"),
+    Option("--follow", help="watch a folder of segments or a Kafka topic, on Spark, until Ctrl-C"),
 ]
 IdleOption: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="30s", help="with --follow: stop when no rows arrived for this long")
+    str | None, Option(metavar="30s", help="with --follow: stop when no rows arrived for this long")
 ]
 CheckpointOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="with --follow: folder of its state (default: LOG/_follow)"),
+    Option(metavar="DIR", help="with --follow: folder of its state (default: LOG/_follow)"),
 ]
 RetainOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="24h",
         help="with --follow: keep messages so long that some node has not delivered (default 24h)",
     ),
 ]
 KafkaOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--kafka",
         metavar="KEY=VALUE",
         help="with --follow: a setting of Spark's Kafka source, or a file of them; can be repeated",
@@ -100,9 +99,9 @@ KafkaOption: TypeAlias = Annotated[
 ]
 ScratchOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="with --master: a folder all workers reach, for one order of many rows"),
+    Option(metavar="DIR", help="with --master: a folder all workers reach, for one order of many rows"),
 ]
-JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="print the verdict as one JSON object")]
+JsonOption: TypeAlias = Annotated[bool, Option("--json", help="print the verdict as one JSON object")]
 
 
 _COLOURS: Final[dict[str, Colour]] = {"holds": "green", "violated": "red", "unknown": "yellow"}

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
+from precede.cli.parameters import Argument, Option
 
 if TYPE_CHECKING:
     from precede.core.plan import Plan
@@ -17,53 +17,51 @@ if TYPE_CHECKING:
 _HEAD_START = 2.0
 
 ProcessesOption: TypeAlias = Annotated[
-    int, typer.Option(min=1, help="how many processes share the nodes that do not crash")
+    int, Option(min=1, help="how many processes share the nodes that do not crash")
 ]
 SegmentOption: TypeAlias = Annotated[
-    float | None, typer.Option(help="seconds between two files of a node's log (default: 5 or more)")
+    float | None, Option(help="seconds between two files of a node's log (default: 5 or more)")
 ]
 OutOption: TypeAlias = Annotated[
-    Path | None, typer.Option(help="folder for logs and stores (default: out/emulated-…)")
+    Path | None, Option(help="folder for logs and stores (default: out/emulated-…)")
 ]
 ProgramOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="COMMAND", help="run this program as every node (JSON lines, as for Maelstrom)"),
+    Option(metavar="COMMAND", help="run this program as every node (JSON lines, as for Maelstrom)"),
 ]
 OrderOption: TypeAlias = Annotated[
-    str, typer.Option(metavar="fifo|causal|total", help="with --program: the order to judge")
+    str, Option(metavar="fifo|causal|total", help="with --program: the order to judge")
 ]
-LossOption: TypeAlias = Annotated[
-    float, typer.Option(help="with --program: the share of messages that a link loses")
-]
+LossOption: TypeAlias = Annotated[float, Option(help="with --program: the share of messages that a link loses")]
 DelayOption: TypeAlias = Annotated[
-    str, typer.Option(help="with --program: a distribution, in seconds of the scenario: uniform(0, 2)")
+    str, Option(help="with --program: a distribution, in seconds of the scenario: uniform(0, 2)")
 ]
 PatienceOption: TypeAlias = Annotated[
-    float, typer.Option(help="with --program: seconds to wait for an answer of a program")
+    float, Option(help="with --program: seconds to wait for an answer of a program")
 ]
 DurableOption: TypeAlias = Annotated[
-    bool, typer.Option("--durable", help="with --program: it keeps its state over a restart")
+    bool, Option("--durable", help="with --program: it keeps its state over a restart")
 ]
 WatchOption: TypeAlias = Annotated[
     str,
-    typer.Option(metavar="deliver|read", help="with --program: judge its deliver notices, or answers to read"),
+    Option(metavar="deliver|read", help="with --program: judge its deliver notices, or answers to read"),
 ]
 
 
 def command(
-    scenario: Annotated[str, typer.Argument(help="a built-in name, a TOML file, or a trace in the lake")],
-    protocol: Annotated[str | None, typer.Option(help="run this protocol instead of the scenario's")] = None,
-    seed: Annotated[int | None, typer.Option(help="one seed is one world")] = None,
+    scenario: Annotated[str, Argument(help="a built-in name, a TOML file, or a trace in the lake")],
+    protocol: Annotated[str | None, Option(help="run this protocol instead of the scenario's")] = None,
+    seed: Annotated[int | None, Option(help="one seed is one world")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="a protocol option or a scenario key"),
+        Option("--set", metavar="KEY=VALUE", help="a protocol option or a scenario key"),
     ] = None,
-    speed: Annotated[float, typer.Option(help="how many of the scenario's seconds pass in one")] = 60.0,
+    speed: Annotated[float, Option(help="how many of the scenario's seconds pass in one")] = 60.0,
     processes: ProcessesOption = 2,
     segment: SegmentOption = None,
     out: OutOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print the outcome as one JSON object")] = False,
-    lake: Annotated[str, typer.Option(metavar="DIR", help="where traces are looked up")] = "lake",
+    as_json: Annotated[bool, Option("--json", help="print the outcome as one JSON object")] = False,
+    lake: Annotated[str, Option(metavar="DIR", help="where traces are looked up")] = "lake",
     program: ProgramOption = None,
     order: OrderOption = "causal",
     loss: LossOption = 0.0,

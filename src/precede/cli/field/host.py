@@ -3,27 +3,23 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from precede.cli.parameters import Argument, Option
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="this host's name")],
-    station: Annotated[list[str], typer.Option(help="HOST:PORT of a station's radio; may be repeated")],
-    group: Annotated[str, typer.Option(help="the group's name")] = "precede",
-    protocol: Annotated[str, typer.Option(help="was or ck")] = "was",
-    keys: Annotated[
-        Path | None, typer.Option(help="key file (precede keys make); needed unless --open")
-    ] = None,
-    open_door: Annotated[bool, typer.Option("--open", help="no keys: the link has its own encryption")] = False,
-    bind: Annotated[str, typer.Option(help="HOST:PORT to listen on")] = "127.0.0.1:0",
-    member: Annotated[list[str] | None, typer.Option(help="another host's name; may be repeated")] = None,
-    store: Annotated[Path | None, typer.Option(help="file that survives restarts")] = None,
-    log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
-    status: Annotated[
-        float, typer.Option(min=0, help="print a status line to stderr every so many seconds")
-    ] = 0.0,
-    as_json: Annotated[bool, typer.Option("--json", help="print each message as a JSON object")] = False,
-    linger: Annotated[float, typer.Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
+    name: Annotated[str, Argument(help="this host's name")],
+    station: Annotated[list[str], Option(help="HOST:PORT of a station's radio; may be repeated")],
+    group: Annotated[str, Option(help="the group's name")] = "precede",
+    protocol: Annotated[str, Option(help="was or ck")] = "was",
+    keys: Annotated[Path | None, Option(help="key file (precede keys make); needed unless --open")] = None,
+    open_door: Annotated[bool, Option("--open", help="no keys: the link has its own encryption")] = False,
+    bind: Annotated[str, Option(help="HOST:PORT to listen on")] = "127.0.0.1:0",
+    member: Annotated[list[str] | None, Option(help="another host's name; may be repeated")] = None,
+    store: Annotated[Path | None, Option(help="file that survives restarts")] = None,
+    log: Annotated[Path | None, Option(help="folder for the event log")] = None,
+    status: Annotated[float, Option(min=0, help="print a status line to stderr every so many seconds")] = 0.0,
+    as_json: Annotated[bool, Option("--json", help="print each message as a JSON object")] = False,
+    linger: Annotated[float, Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
 ) -> None:
     """Join a cell: each line read is broadcast to the hosts of all cells; deliveries are NAME<tab>TEXT.
 

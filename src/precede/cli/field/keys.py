@@ -4,13 +4,11 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import typer
+from precede.cli.parameters import Argument, Group, Option
 
-from precede.cli import new_app
-
-app = new_app()
-_FILE = typer.Argument(metavar="FILE", help="the key file")
-JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="print one JSON object")]
+app = Group()
+_FILE = Argument(metavar="FILE", help="the key file")
+JsonOption: TypeAlias = Annotated[bool, Option("--json", help="print one JSON object")]
 
 
 def _say(as_json: bool, text: str, **fields: Any) -> None:
@@ -115,7 +113,7 @@ def rotate(file: Annotated[Path, _FILE], as_json: JsonOption = False) -> None:
 @app.command()
 def promote(
     file: Annotated[Path, _FILE],
-    keep: Annotated[int, typer.Option(min=1, max=8, help="how many keys stay valid")] = 2,
+    keep: Annotated[int, Option(min=1, max=8, help="how many keys stay valid")] = 2,
     as_json: JsonOption = False,
 ) -> None:
     """Seal with the newest key from now on; the one before still opens. A running node follows within a second.
@@ -132,10 +130,10 @@ def promote(
     _say(as_json, text, file=str(file), seals=prints[0], opens=prints)
 
 
-_ROSTER = typer.Argument(metavar="ROSTER", help="the roster")
-_ADMIN = typer.Option("--admin", help="the administrator's identity file (precede keys identity)")
-_LAST = typer.Option("--last", help="INCARNATION:NUMBER of the old key's last message that counts")
-_GROUP = typer.Option("--group", help="the group's name")
+_ROSTER = Argument(metavar="ROSTER", help="the roster")
+_ADMIN = Option("--admin", help="the administrator's identity file (precede keys identity)")
+_LAST = Option("--last", help="INCARNATION:NUMBER of the old key's last message that counts")
+_GROUP = Option("--group", help="the group's name")
 
 
 @app.command()
@@ -175,8 +173,8 @@ def sign(
 @app.command()
 def enrol(
     file: Annotated[Path, _ROSTER],
-    name: Annotated[str, typer.Argument(help="the member's name")],
-    key: Annotated[str, typer.Argument(help="its public key, as `identity` printed it")],
+    name: Annotated[str, Argument(help="the member's name")],
+    key: Annotated[str, Argument(help="its public key, as `identity` printed it")],
     admin: Annotated[Path, _ADMIN],
     last: Annotated[str | None, _LAST] = None,
     group: Annotated[str, _GROUP] = "precede",
@@ -203,7 +201,7 @@ def enrol(
 @app.command()
 def remove(
     file: Annotated[Path, _ROSTER],
-    name: Annotated[str, typer.Argument(help="the member's name")],
+    name: Annotated[str, Argument(help="the member's name")],
     admin: Annotated[Path, _ADMIN],
     last: Annotated[str | None, _LAST] = None,
     group: Annotated[str, _GROUP] = "precede",
@@ -267,7 +265,7 @@ def _write_next(
 @app.command()
 def identity(
     file: Annotated[Path, _FILE],
-    name: Annotated[str, typer.Argument(help="the member's name")],
+    name: Annotated[str, Argument(help="the member's name")],
     as_json: JsonOption = False,
 ) -> None:
     """Make a member's signing key, readable by you alone, and print its line for everybody's roster.

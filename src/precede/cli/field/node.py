@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
+from precede.cli.parameters import Argument, Option
 
 if TYPE_CHECKING:
     from precede.api import Order
@@ -21,33 +21,31 @@ class LogFormat(Enum):
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="this member's name")],
-    group: Annotated[str, typer.Option(help="the group's name")] = "precede",
-    keys: Annotated[Path | None, typer.Option(help="key file (precede keys make), unless --open")] = None,
-    identity: Annotated[Path | None, typer.Option(help="what this member signs with; with --roster")] = None,
-    roster: Annotated[Path | None, typer.Option(help="public keys of all members, signed or not")] = None,
-    admin: Annotated[str | None, typer.Option(help="the public key that signs the roster")] = None,
-    open_door: Annotated[bool, typer.Option("--open", help="no keys: the link has its own encryption")] = False,
-    bind: Annotated[str | None, typer.Option(help="HOST:PORT to listen on")] = None,
-    peer: Annotated[list[str] | None, typer.Option(help="HOST:PORT of another member; may be repeated")] = None,
-    lan: Annotated[
-        str | None, typer.Option(help="auto, or a multicast HOST:PORT: find members on the LAN")
-    ] = None,
-    member: Annotated[list[str] | None, typer.Option(help="another member's name; may be repeated")] = None,
-    order: Annotated[str, typer.Option(help="none, fifo, causal, delta, multicast or total")] = "causal",
+    name: Annotated[str, Argument(help="this member's name")],
+    group: Annotated[str, Option(help="the group's name")] = "precede",
+    keys: Annotated[Path | None, Option(help="key file (precede keys make), unless --open")] = None,
+    identity: Annotated[Path | None, Option(help="what this member signs with; with --roster")] = None,
+    roster: Annotated[Path | None, Option(help="public keys of all members, signed or not")] = None,
+    admin: Annotated[str | None, Option(help="the public key that signs the roster")] = None,
+    open_door: Annotated[bool, Option("--open", help="no keys: the link has its own encryption")] = False,
+    bind: Annotated[str | None, Option(help="HOST:PORT to listen on")] = None,
+    peer: Annotated[list[str] | None, Option(help="HOST:PORT of another member; may be repeated")] = None,
+    lan: Annotated[str | None, Option(help="auto, or a multicast HOST:PORT: find members on the LAN")] = None,
+    member: Annotated[list[str] | None, Option(help="another member's name; may be repeated")] = None,
+    order: Annotated[str, Option(help="none, fifo, causal, delta, multicast or total")] = "causal",
     lifetime: Annotated[
-        str | None, typer.Option(help="how long a message may be waited for; with --order delta")
+        str | None, Option(help="how long a message may be waited for; with --order delta")
     ] = None,
-    store: Annotated[Path | None, typer.Option(help="file that survives restarts")] = None,
-    log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
-    redact: Annotated[bool, typer.Option("--redact", help="pseudonyms instead of names in the log")] = False,
-    profile: Annotated[str, typer.Option(help="the network: lan, internet, ble or lora")] = "lan",
-    segment: Annotated[float | None, typer.Option(help="seconds between two files of the event log")] = None,
-    metrics: Annotated[str | None, typer.Option(help="HOST:PORT for Prometheus and precede top")] = None,
-    log_format: Annotated[LogFormat, typer.Option(help="lines about this member on stderr")] = LogFormat.TEXT,
-    status: Annotated[float, typer.Option(min=0, help="seconds between status lines on stderr")] = 0.0,
-    as_json: Annotated[bool, typer.Option("--json", help="print each message as a JSON object")] = False,
-    linger: Annotated[float, typer.Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
+    store: Annotated[Path | None, Option(help="file that survives restarts")] = None,
+    log: Annotated[Path | None, Option(help="folder for the event log")] = None,
+    redact: Annotated[bool, Option("--redact", help="pseudonyms instead of names in the log")] = False,
+    profile: Annotated[str, Option(help="the network: lan, internet, ble or lora")] = "lan",
+    segment: Annotated[float | None, Option(help="seconds between two files of the event log")] = None,
+    metrics: Annotated[str | None, Option(help="HOST:PORT for Prometheus and precede top")] = None,
+    log_format: Annotated[LogFormat, Option(help="lines about this member on stderr")] = LogFormat.TEXT,
+    status: Annotated[float, Option(min=0, help="seconds between status lines on stderr")] = 0.0,
+    as_json: Annotated[bool, Option("--json", help="print each message as a JSON object")] = False,
+    linger: Annotated[float, Option(min=0, help="seconds to stay after the input has ended")] = 2.0,
 ) -> None:
     """Join a group: each line read is broadcast, each message delivered is printed as NAME<tab>TEXT, escaped.
 

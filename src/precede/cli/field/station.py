@@ -5,32 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from precede.cli.parameters import Argument, Option
 
 if TYPE_CHECKING:
     from precede.runtime.group import Group
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="this station's name")],
-    group: Annotated[str, typer.Option(help="the group's name")] = "precede",
-    protocol: Annotated[str, typer.Option(help="was or ck")] = "was",
-    keys: Annotated[
-        Path | None, typer.Option(help="key file (precede keys make); needed unless --open")
-    ] = None,
-    open_door: Annotated[
-        bool, typer.Option("--open", help="no keys: the links have their own encryption")
-    ] = False,
-    bind: Annotated[str, typer.Option(help="HOST:PORT of the radio side, over UDP")] = "127.0.0.1:0",
-    wired: Annotated[str, typer.Option(help="HOST:PORT of the wired side, over TCP")] = "127.0.0.1:0",
+    name: Annotated[str, Argument(help="this station's name")],
+    group: Annotated[str, Option(help="the group's name")] = "precede",
+    protocol: Annotated[str, Option(help="was or ck")] = "was",
+    keys: Annotated[Path | None, Option(help="key file (precede keys make); needed unless --open")] = None,
+    open_door: Annotated[bool, Option("--open", help="no keys: the links have their own encryption")] = False,
+    bind: Annotated[str, Option(help="HOST:PORT of the radio side, over UDP")] = "127.0.0.1:0",
+    wired: Annotated[str, Option(help="HOST:PORT of the wired side, over TCP")] = "127.0.0.1:0",
     neighbour: Annotated[
-        list[str] | None, typer.Option(help="wired HOST:PORT of a neighbour in the tree; may be repeated")
+        list[str] | None, Option(help="wired HOST:PORT of a neighbour in the tree; may be repeated")
     ] = None,
-    stations: Annotated[int, typer.Option(help="how many stations there are; 0: unknown")] = 0,
-    log: Annotated[Path | None, typer.Option(help="folder for the event log")] = None,
-    status: Annotated[
-        float, typer.Option(min=0, help="print a status line to stderr every so many seconds")
-    ] = 0.0,
+    stations: Annotated[int, Option(help="how many stations there are; 0: unknown")] = 0,
+    log: Annotated[Path | None, Option(help="folder for the event log")] = None,
+    status: Annotated[float, Option(min=0, help="print a status line to stderr every so many seconds")] = 0.0,
 ) -> None:
     """Serve a cell until interrupted. Stations form a tree: each pair of neighbours names each other.
 

@@ -5,24 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from precede.cli.parameters import Argument, Option
 
 
 def command(
     members: Annotated[
-        list[str] | None, typer.Argument(help="HOST:PORT of each member (precede node --metrics HOST:PORT)")
+        list[str] | None, Argument(help="HOST:PORT of each member (precede node --metrics HOST:PORT)")
     ] = None,
-    log: Annotated[Path | None, typer.Option(help="the folder of the members' event logs: verify them")] = None,
-    order: Annotated[str, typer.Option(help="the order that the logs must keep; with --log")] = "causal",
-    every: Annotated[float, typer.Option(min=0.1, help="seconds between two looks")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="look once, print, and end")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print a JSON object for each look")] = False,
+    log: Annotated[Path | None, Option(help="the folder of the members' event logs: verify them")] = None,
+    order: Annotated[str, Option(help="the order that the logs must keep; with --log")] = "causal",
+    every: Annotated[float, Option(min=0.1, help="seconds between two looks")] = 2.0,
+    once: Annotated[bool, Option("--once", help="look once, print, and end")] = False,
+    as_json: Annotated[bool, Option("--json", help="print a JSON object for each look")] = False,
     page: Annotated[
-        str | None, typer.Option(help="HOST:PORT on which a page shows the group instead of the terminal")
+        str | None, Option(help="HOST:PORT on which a page shows the group instead of the terminal")
     ] = None,
-    metrics: Annotated[
-        str | None, typer.Option(help="HOST:PORT on which Prometheus reads what --log found")
-    ] = None,
+    metrics: Annotated[str | None, Option(help="HOST:PORT on which Prometheus reads what --log found")] = None,
 ) -> int:
     """Watch a running group. With --log its order is verified as it runs, without Spark.
 

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from precede.cli.data.spark import LakeOption
+from precede.cli.parameters import Argument, Option
 from precede.cli.progress import working
 from precede.core.errors import BadInput
 
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="a run's id or folder, or a reproduction's name")],
+    run: Annotated[str, Argument(metavar="RUN", help="a run's id or folder, or a reproduction's name")],
     lake: LakeOption = "lake",
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="default: bundle/RUN")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print the contents as one JSON object")] = False,
+    out: Annotated[Path | None, Option(metavar="DIR", help="default: bundle/RUN")] = None,
+    as_json: Annotated[bool, Option("--json", help="print the contents as one JSON object")] = False,
 ) -> int:
     """Write a folder with scenario, seeds, versions, verdict, digests, and the command to run it again.
 

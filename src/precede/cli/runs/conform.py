@@ -2,15 +2,15 @@
 
 from typing import Annotated, Any
 
-import typer
+from precede.cli.parameters import Argument, Option
 
 
 def command(
-    target: Annotated[str, typer.Argument(metavar="MODULE:NODE", help="a Node class, or an entry")],
-    order: Annotated[str, typer.Option(help="the order it promises")] = "causal",
-    worlds: Annotated[int, typer.Option(min=1, help="how many swarm worlds")] = 200,
-    seed: Annotated[int, typer.Option(help="the first world's seed")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="print pages and rows as one JSON object")] = False,
+    target: Annotated[str, Argument(metavar="MODULE:NODE", help="a Node class, or an entry")],
+    order: Annotated[str, Option(help="the order it promises")] = "causal",
+    worlds: Annotated[int, Option(min=1, help="how many swarm worlds")] = 200,
+    seed: Annotated[int, Option(help="the first world's seed")] = 1,
+    as_json: Annotated[bool, Option("--json", help="print pages and rows as one JSON object")] = False,
 ) -> int:
     """Test your own protocol with worked examples and the swarm, and compare it with ours.
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import typer
+from precede.cli.parameters import Option
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,10 +31,8 @@ EVENTS: Final = 20_000
 
 
 def command(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="folder for the lake and the site")] = Path(
-        "demo-out"
-    ),
-    small: Annotated[bool, typer.Option(help="a chat and an office, in seconds, without Spark")] = False,
+    out: Annotated[Path, Option(metavar="DIR", help="folder for the lake and the site")] = Path("demo-out"),
+    small: Annotated[bool, Option(help="a chat and an office, in seconds, without Spark")] = False,
 ) -> int:
     """A day of buses: contacts on Spark, 36 verified runs, and a site with the results.
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
+from precede.cli.parameters import Argument, Option
 
 if TYPE_CHECKING:
     from precede.experiments.run import Run
@@ -16,29 +16,29 @@ PLAYED: Final = Path("played")
 
 def command(
     scenario: Annotated[
-        str | None, typer.Argument(help="a built-in name, a TOML file, or a trace in the lake; none: lessons")
+        str | None, Argument(help="a built-in name, a TOML file, or a trace in the lake; none: lessons")
     ] = None,
-    protocol: Annotated[str | None, typer.Option(help="play this protocol instead of the scenario's")] = None,
-    seed: Annotated[int | None, typer.Option(help="one seed is one world")] = None,
+    protocol: Annotated[str | None, Option(help="play this protocol instead of the scenario's")] = None,
+    seed: Annotated[int | None, Option(help="one seed is one world")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="a protocol option or a scenario key"),
+        Option("--set", metavar="KEY=VALUE", help="a protocol option or a scenario key"),
     ] = None,
-    lesson: Annotated[str | None, typer.Option(help="begin with this lesson: fifo, causal, delta, ...")] = None,
+    lesson: Annotated[str | None, Option(help="begin with this lesson: fifo, causal, delta, ...")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="where worlds are saved (played), or a replay (played/NAME-again)"),
+        Option(metavar="FOLDER", help="where worlds are saved (played), or a replay (played/NAME-again)"),
     ] = None,
-    port: Annotated[int, typer.Option(help="port on this machine; 0: any that is free")] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="open the page now")] = True,
+    port: Annotated[int, Option(help="port on this machine; 0: any that is free")] = 0,
+    browser: Annotated[bool, Option("--browser/--no-browser", help="open the page now")] = True,
     replay: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="carry out a saved world again and compare")
+        Path | None, Option(metavar="FOLDER", help="carry out a saved world again and compare")
     ] = None,
     export: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="write a page of recorded worlds, without a server")
+        Path | None, Option(metavar="FOLDER", help="write a page of recorded worlds, without a server")
     ] = None,
-    lake: Annotated[str, typer.Option(metavar="DIR", help="where traces are looked up")] = "lake",
-    as_json: Annotated[bool, typer.Option("--json", help="print the result, or the address, as JSON")] = False,
+    lake: Annotated[str, Option(metavar="DIR", help="where traces are looked up")] = "lake",
+    as_json: Annotated[bool, Option("--json", help="print the result, or the address, as JSON")] = False,
 ) -> int:
     """Play a world in the browser: cut links, crash nodes, say messages, with order and without.
 

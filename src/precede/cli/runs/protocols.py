@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from precede.cli.parameters import Argument, Option
 
 if TYPE_CHECKING:
     from precede.core.settings import Setting
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="one protocol, with its options")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
+    name: Annotated[str | None, Argument(help="one protocol, with its options")] = None,
+    as_json: Annotated[bool, Option("--json", help="print as JSON")] = False,
 ) -> None:
     """List the protocols: the order each promises, the worlds it runs in, its paper.
 

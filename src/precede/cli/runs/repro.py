@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
+from precede.cli.parameters import Option
 from precede.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -17,21 +16,21 @@ _WORDS: Final = ("above", "first", "any")
 
 
 def command(
-    rule: Annotated[str, typer.Option(help="the rule: arrival, timestamp, lamport, sds or another ordering")],
-    skew: Annotated[str, typer.Option(metavar="120s", help="how far clocks disagree at most")] = "0s",
+    rule: Annotated[str, Option(help="the rule: arrival, timestamp, lamport, sds or another ordering")],
+    skew: Annotated[str, Option(metavar="120s", help="how far clocks disagree at most")] = "0s",
     kind: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="above|first|any",
             help="an answer above its question, or shown before it; any: the first of these that is found",
         ),
     ] = "any",
-    worlds: Annotated[int, typer.Option(min=1, max=100_000, help="how many worlds of each size")] = 400,
-    seed: Annotated[int, typer.Option(min=0, help="the seed of the first world")] = 0,
+    worlds: Annotated[int, Option(min=1, max=100_000, help="how many worlds of each size")] = 400,
+    seed: Annotated[int, Option(min=0, help="the seed of the first world")] = 0,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="folder for the files (default: out/repro-RULE)")
+        Path | None, Option(metavar="DIR", help="folder for the files (default: out/repro-RULE)")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print the test data as one JSON object")] = False,
+    as_json: Annotated[bool, Option("--json", help="print the test data as one JSON object")] = False,
 ) -> int:
     """Find the smallest world in which a rule shows an answer before or above its question.
 

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from precede.cli.parameters import Argument, Option
 from precede.core.instants import SECOND, Instant
 
 if TYPE_CHECKING:
@@ -16,19 +15,17 @@ if TYPE_CHECKING:
 
 
 def command(
-    scenario: Annotated[str, typer.Argument(help="a built-in name, a TOML file, or a trace in the lake")],
-    protocol: Annotated[str | None, typer.Option(help="run this protocol instead of the scenario's")] = None,
-    seed: Annotated[int | None, typer.Option(help="one seed is one world")] = None,
+    scenario: Annotated[str, Argument(help="a built-in name, a TOML file, or a trace in the lake")],
+    protocol: Annotated[str | None, Option(help="run this protocol instead of the scenario's")] = None,
+    seed: Annotated[int | None, Option(help="one seed is one world")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="a protocol option or a scenario key"),
+        Option("--set", metavar="KEY=VALUE", help="a protocol option or a scenario key"),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="folder for the log (default: out/RUN_ID)")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print the measures as one JSON object")] = False,
-    lake: Annotated[str, typer.Option(metavar="DIR", help="where traces are looked up")] = "lake",
-    rewrite: Annotated[
-        bool, typer.Option(help="scenario texts: write what really followed into the file")
-    ] = False,
+    out: Annotated[Path | None, Option(help="folder for the log (default: out/RUN_ID)")] = None,
+    as_json: Annotated[bool, Option("--json", help="print the measures as one JSON object")] = False,
+    lake: Annotated[str, Option(metavar="DIR", help="where traces are looked up")] = "lake",
+    rewrite: Annotated[bool, Option(help="scenario texts: write what really followed into the file")] = False,
 ) -> int:
     """Run one scenario and write its event log; or play a scenario text (.txt) against what it expects.
 

@@ -8,32 +8,30 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from msgspec.structs import asdict
 
 from precede.cli.data.spark import ConfOption, MasterOption, session_for
+from precede.cli.parameters import Option
 
 
 def command(
-    protocol: Annotated[list[str] | None, typer.Option(help="only this protocol; may be repeated")] = None,
+    protocol: Annotated[list[str] | None, Option(help="only this protocol; may be repeated")] = None,
     over: Annotated[
-        list[str] | None, typer.Option(help="run the ordering over this routing; may be repeated")
+        list[str] | None, Option(help="run the ordering over this routing; may be repeated")
     ] = None,
-    worlds: Annotated[int, typer.Option(min=1, help="how many worlds")] = 500,
-    seed: Annotated[
-        int | None, typer.Option(help="the first world's seed; default: fresh, and printed")
-    ] = None,
-    jobs: Annotated[int, typer.Option(min=0, help="processes; 0: one per core")] = 0,
-    record: Annotated[Path | None, typer.Option(help="append failing worlds to this file")] = None,
-    shrink: Annotated[bool, typer.Option(help="make a failing world small before it is shown")] = True,
+    worlds: Annotated[int, Option(min=1, help="how many worlds")] = 500,
+    seed: Annotated[int | None, Option(help="the first world's seed; default: fresh, and printed")] = None,
+    jobs: Annotated[int, Option(min=0, help="processes; 0: one per core")] = 0,
+    record: Annotated[Path | None, Option(help="append failing worlds to this file")] = None,
+    shrink: Annotated[bool, Option(help="make a failing world small before it is shown")] = True,
     lake: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="add the results to the table `worlds` of this lake, on Spark"),
+        Option(metavar="DIR", help="add the results to the table `worlds` of this lake, on Spark"),
     ] = None,
     master: MasterOption = None,
     conf: ConfOption = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="print the counts as one JSON object, the rest on stderr")
+        bool, Option("--json", help="print the counts as one JSON object, the rest on stderr")
     ] = False,
 ) -> int:
     """Draw worlds from seeds, inject faults, heal them, and check safety and liveness of every one.

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Final, Literal
 
-import typer
-import typer.main
+from precede.cli.parameters import Argument
 
 _BASH: Final = """\
 _precede() {{
@@ -21,7 +20,7 @@ complete -o default -F _precede precede
 
 
 def command(
-    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="the shell")],
+    shell: Annotated[Literal["bash", "zsh", "fish"], Argument(help="the shell")],
 ) -> None:
     """Print a script that completes verbs and options. Everything else is completed as a path.
 
@@ -42,6 +41,8 @@ def command(
 
 def words_of_verbs() -> dict[str, list[str]]:
     """Return what may follow each verb: the verbs below it, names that it knows, and all options."""
+    import typer.main
+
     from precede.cli import VERBS, app_of
     from precede.cli.start.explanations import TABLE
     from precede.cli.start.new import KINDS

@@ -4,8 +4,7 @@ import json
 import sys
 from typing import Annotated, Final
 
-import typer
-
+from precede.cli.parameters import Option
 from precede.cli.start.installation import (
     Check,
     State,
@@ -29,9 +28,9 @@ _COLOURS: Final[dict[State, Colour]] = {"ok": "green", "note": "bold", "slow": "
 
 
 def command(
-    extra: Annotated[list[str] | None, typer.Option(help="an extra that must work; may be repeated")] = None,
-    sizes: Annotated[bool, typer.Option("--sizes", help="add the installed size of each extra")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print the checks as one JSON object")] = False,
+    extra: Annotated[list[str] | None, Option(help="an extra that must work; may be repeated")] = None,
+    sizes: Annotated[bool, Option("--sizes", help="add the installed size of each extra")] = False,
+    as_json: Annotated[bool, Option("--json", help="print the checks as one JSON object")] = False,
 ) -> int:
     """Say what is installed, what is missing or slow, and the line that mends it.
 

@@ -3,8 +3,7 @@
 import json
 from typing import Annotated, Final
 
-import typer
-
+from precede.cli.parameters import Argument, Option
 from precede.cli.start.explanations import TABLE, code_of_warning
 from precede.core.errors import BadInput
 from precede.core.settings import nearest
@@ -41,8 +40,8 @@ def page_of(code: str) -> str:
 
 
 def command(
-    code: Annotated[str | None, typer.Argument(help="a code such as E042; without one, all are listed")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print as JSON")] = False,
+    code: Annotated[str | None, Argument(help="a code such as E042; without one, all are listed")] = None,
+    as_json: Annotated[bool, Option("--json", help="print as JSON")] = False,
 ) -> None:
     """Explain the code of an error, of an unknown verdict or of a warning: what happened, why, what to do.
 

@@ -6,8 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
+from precede.cli.parameters import Argument, Option
 from precede.cli.start.installation import install_line, installer
 from precede.core.errors import BadInput
 
@@ -22,10 +21,10 @@ _PLACEHOLDER: Final = "NAME"
 
 
 def command(
-    kind: Annotated[str, typer.Argument(help="scenario, protocol, routing, app or trace")],
-    name: Annotated[str | None, typer.Argument(help="its name; default: my_KIND")] = None,
-    folder: Annotated[Path, typer.Option("--in", help="the folder to write to")] = Path(),
-    as_json: Annotated[bool, typer.Option("--json", help="print the files as one JSON object")] = False,
+    kind: Annotated[str, Argument(help="scenario, protocol, routing, app or trace")],
+    name: Annotated[str | None, Argument(help="its name; default: my_KIND")] = None,
+    folder: Annotated[Path, Option("--in", help="the folder to write to")] = Path(),
+    as_json: Annotated[bool, Option("--json", help="print the files as one JSON object")] = False,
 ) -> None:
     """Write a small example that works, with its test: a scenario, protocol, routing, app or trace.
 
