@@ -61,7 +61,7 @@ class Point(Struct, frozen=True):
 
 
 class Scale(Struct, frozen=True):
-    """The number of runs of each point; `own` has the experiments with the same number at every scale."""
+    """The number of runs of each point; `own` has the numbers of experiments that state one themselves."""
 
     runs: int
     runs_when_large: int | None = None
@@ -91,8 +91,13 @@ def read_experiments(tables: Mapping[str, Any], scale: str = "paper") -> tuple[l
         if start[0] in table.get("starts", tables["starts"])
         for point in expand(name, table, False, partial(_point, start))
     ]
-    own = {name: table["runs"] for name, table in tables["experiment"].items() if "runs" in table}
-    return points, Scale(**(tables["quick"] if scale == "quick" else tables["measured"]), own=own)
+    is_quick = scale == "quick"
+    own = {
+        name: table.get("quick_runs", table["runs"]) if is_quick else table["runs"]
+        for name, table in tables["experiment"].items()
+        if "runs" in table
+    }
+    return points, Scale(**tables["quick" if is_quick else "measured"], large=tables["large"], own=own)
 
 
 def _point(start: tuple[str, Mapping[str, str]], given: dict[str, Any]) -> Point:
