@@ -113,10 +113,27 @@ def run_sweep(
                 raise
         marks = Marks(lake)
         todo = [point for point in todo if not marks.is_settled(point.id, options, job.generation)]
+        _refuse_other_code(marks, todo, options, job)
     compact(job, at_least=_MANY_COMMITS)
     own_marks = marks.of([point.id for point in grid.points])
     failed = tuple(run_id for run_id in own_marks if own_marks.brief(run_id).status == "failed")
     return SweptRuns(name=grid.name, finished_before=len(before), failed=failed, marks=own_marks)
+
+
+def _refuse_other_code(marks: Marks, todo: Sequence[Point], options: SweepOptions, job: Job) -> None:
+    """Raise BadInput if this job finished a run by code that does not count: the next round would do the same.
+
+    Then the workers have another version, or the source was edited after the command had begun.
+    """
+    for point in todo:
+        brief = marks.brief(point.id)
+        if brief is None or brief.status != "finished" or marks.is_current(point.id, options):
+            continue
+        if marks.facts[point.id].generation >= job.generation:
+            raise BadInput(
+                f"run {point.id} was measured by {brief.version}, not by {made_by()} of this command: "
+                "the workers have other code, or it changed meanwhile (type the command again)"
+            )
 
 
 class _Batch:
