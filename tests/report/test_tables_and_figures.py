@@ -135,3 +135,17 @@ def test_pages_are_for_broken_runs_first_then_for_first_seeds_within_the_rows(mo
     monkeypatch.setattr(site, "_ROWS", 100)
     assert [run["run_id"] for run in site._chosen(results, None)] == ["b2", "a1", "b1"]
     assert [run["run_id"] for run in site._chosen(results, 9)] == ["b2", "a1", "b1", "a2"]
+
+
+def test_many_points_are_one_path_of_dots_or_of_lines() -> None:
+    points = [Point(0, 1), Point(4, 1), Point(1, 2), Point(3, 2)]
+    for style, drawn in (("dots", r"(M[\d.]+ [\d.]+h0){4}"), ("segments", r"(M[\d.]+ [\d.]+H[\d.]+){2}")):
+        figure = Figure("Stays", "h", "node", [Curve("stays", points, style=style)])  # type: ignore[arg-type]
+        (group,) = (
+            one
+            for one in ElementTree.fromstring(svg(figure)).iter(f"{SVG}g")
+            if one.get("data-name") == "stays"
+        )
+        (path,) = list(group)
+        assert re.fullmatch(drawn, path.get("d") or ""), style
+        assert len(table_of(figure).rows) == 4

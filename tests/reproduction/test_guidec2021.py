@@ -10,10 +10,11 @@ import pytest
 from precede.cli import main
 from precede.cli.evidence.reproduce import read_requests, request_with_trace
 from precede.eventlog.sinks import TableSink
-from precede.experiments.run import Run, carry_out
+from precede.experiments.run import Run, carry_out, prepare
+from precede.experiments.worlds.kinds import BuiltWorld
 from precede.lake.layout import Lake
 from precede.pipeline.reproduction.reproduce import reproduce
-from precede.reproduction.guidec2021 import measures
+from precede.reproduction.guidec2021 import measures, series
 from tests.protocols.guidec2021.stage import Stage
 
 ROOT = Path(__file__).parents[2]
@@ -72,6 +73,55 @@ def test_pending_messages_of_one_bus_are_counted_from_its_rows(monkeypatch):
     assert measures._pending_at_one_bus(sink.events()) == {"one_bus_pending_most": 2.0}
     monkeypatch.setattr(measures, "ONE_BUS", "nobody")
     assert measures._pending_at_one_bus(sink.events()) == {}
+
+
+def one_day(nodes: int, leave: str) -> tuple[TableSink, BuiltWorld]:
+    """Node 2 gets b1 before a1; node 0 leaves before the end."""
+    run = Run(
+        world={
+            "kind": "contacts",
+            "nodes": nodes,
+            "meetings": [["0", "1", "1s", "2s"], ["1", "2", "3s", "4s"], ["0", "2", "6s", "9s"]],
+            "stays": [["0", "0s", leave], ["1", "0s", "20s"], ["2", "1s", "20s"]],
+            "overhead": "400ms",
+        },
+        workload={"script": [{"src": "0", "at": "500ms"}, {"src": "1", "at": "2500ms"}]},
+        protocol="causal_barrier",
+        options={"order": "newest"},
+        end="20s",
+        log="messages",
+        gauges="1s",
+    )
+    sink = TableSink()
+    ready = prepare(run, sink)
+    ready.world.run(ready.end)
+    ready.recorder.flush()
+    return sink, ready.built
+
+
+def test_the_series_of_a_day_are_its_stays_its_delays_and_the_registries_of_one_bus(monkeypatch):
+    monkeypatch.setattr(series, "ONE_BUS", "2")
+    sink, built = one_day(3, "10s")
+    day = series.read_series(sink.events(), sink.gauges(), built)
+    assert day["stays"] == {"enter_s": [0, 0, 1], "leave_s": [10, 20, 20]}
+    delays = measures.read_delays(sink.events())
+    assert sorted(delays.wait) == pytest.approx([0, 0, 0, 0.4], abs=0.01), "b1 waits for the transfer of a1"
+    (transit_s,), (wait_s,) = day["delays"]["transit_s"], day["delays"]["wait_s"]
+    assert transit_s == pytest.approx(max(delays.delivered_transit[delays.wait > 0]), rel=0.02)
+    assert wait_s == pytest.approx(0.4, rel=10 ** (0.5 / series.CELLS_PER_TENFOLD) - 1)
+    registries = day["registries"]
+    assert registries["at_s"][:3] == [0, 1, 2]
+    assert max(registries["pending"]) == 1
+    assert registries["co_delivered"][-1] == 2
+
+
+def test_of_people_the_registries_are_of_one_who_stays_five_minutes(monkeypatch):
+    monkeypatch.setattr(measures, "FIVE_MINUTES", (9_000_000, 11_000_000))
+    sink, built = one_day(3, "10s")
+    day = series.read_series(sink.events(), sink.gauges(), built)
+    assert max(day["registries"]["at_s"]) == 10
+    assert len(day["delays"]["wait_s"]) == len(day["delays"]["transit_s"]) > 1
+    assert 0 < min(day["delays"]["wait_s"]) < 0.1, "waits of zero are in the lowest cell"
 
 
 @pytest.mark.parametrize("prune", [True, False])

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -35,12 +35,16 @@ class Point(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Points with one name, sorted by x. `joined`: drawn with a line; `marked`: each point has a shape."""
+    """Points with one name, sorted by x. `joined`: drawn with a line; `marked`: each point has a shape.
+
+    `style` is for hundreds of points, which have no titles: `dots`, or `segments` (two points are one line).
+    """
 
     name: str
     points: Sequence[Point]
     joined: bool = True
     marked: bool = True
+    style: Literal["points", "dots", "segments"] = "points"
 
 
 class Mark(NamedTuple):
@@ -110,7 +114,7 @@ def svg(figure: Figure, width: int = 720, height: int = 400, column: float | Non
         *_draw_axes(figure, across, up, bottom, width),
         *_draw_marks(figure.marks, across, up, figure),
         *(part for k, curve in enumerate(figure.curves) for part in _draw_curve(k, curve, across, up, figure)),
-        *_draw_legend(legend_rows, height),
+        *_draw_legend(legend_rows, figure.curves, height),
         "</svg>",
     ]
     return Markup("\n".join(parts) + "\n")
@@ -244,11 +248,14 @@ def _draw_curve(k: int, curve: Curve, across: Axis, up: Axis, figure: Figure) ->
     places = [(across.place(p.x) + shift, up.place(p.y)) for p in points]
     name = escape(curve.name)
     yield f'<g class="curve c{k % len(COLOURS)}" data-name="{name}" stroke="{colour}" fill="{colour}">'
-    if curve.joined and len(places) > 1:
+    if curve.style != "points":
+        yield _draw_many(curve.style, places)
+    elif curve.joined and len(places) > 1:
         way = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         dash = f' stroke-dasharray="{DASHES[k % len(DASHES)]}"' if DASHES[k % len(DASHES)] else ""
         yield f'<polyline points="{way}" fill="none" stroke-width="1.8"{dash}/>'
-    for point, (x, y) in zip(points, places, strict=True) if curve.marked else ():
+    has_shapes = curve.marked and curve.style == "points"
+    for point, (x, y) in zip(points, places, strict=True) if has_shapes else ():
         if point.low is not None and point.high is not None and (not up.logarithmic or point.low > 0):
             top, foot = up.place(point.high), up.place(point.low)
             whisker = f"M{x:.1f} {foot:.1f}V{top:.1f}M{x - 3:.1f} {foot:.1f}h6M{x - 3:.1f} {top:.1f}h6"
@@ -258,6 +265,16 @@ def _draw_curve(k: int, curve: Curve, across: Axis, up: Axis, figure: Figure) ->
             title += f" ({shown(float(point.low))} to {shown(float(point.high))})"
         yield f'<path class="point" d="{_shape(k, x, y)}"><title>{escape(title)}</title></path>'
     yield "</g>"
+
+
+def _draw_many(style: str, places: Sequence[tuple[float, float]]) -> str:
+    """Return one SVG path for many points: a dot for each, or a line for each two."""
+    if style == "dots":
+        way = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in places)
+        return f'<path d="{way}" fill="none" stroke-width="2.6" stroke-linecap="round"/>'
+    lines = zip(places[::2], places[1::2], strict=True)
+    way = "".join(f"M{x:.1f} {y:.1f}H{end:.1f}" for (x, y), (end, _) in lines)
+    return f'<path d="{way}" fill="none" stroke-width="1.2"/>'
 
 
 def _shape(k: int, x: float, y: float, r: float = 3.6) -> str:
@@ -318,7 +335,9 @@ def _legend_rows(figure: Figure, width: float) -> list[list[tuple[int, str, floa
     return rows
 
 
-def _draw_legend(rows: Sequence[Sequence[tuple[int, str, float]]], top: float) -> Iterator[str]:
+def _draw_legend(
+    rows: Sequence[Sequence[tuple[int, str, float]]], curves: Sequence[Curve], top: float
+) -> Iterator[str]:
     yield '<g class="legend" aria-hidden="true">'
     for number, row in enumerate(rows):
         y = top + number * _ROW + 4
@@ -328,10 +347,13 @@ def _draw_legend(rows: Sequence[Sequence[tuple[int, str, float]]], top: float) -
                 yield f'<path d="{diamond}" fill="none" stroke="{PAPER_MARK}" class="diamond"/>'
             else:
                 colour, dash = COLOURS[k % len(COLOURS)], DASHES[k % len(DASHES)]
-                yield (
-                    f'<g class="curve c{k % len(COLOURS)}" stroke="{colour}" fill="{colour}">'
-                    f'<path d="M{x:.1f} {y:.1f}h26" stroke-width="1.8" stroke-dasharray="{dash or "none"}"/>'
-                    f'<path d="{_shape(k, x + 13, y)}"/></g>'
+                line = f'<path d="M{x:.1f} {y:.1f}h26" stroke-width="1.8" stroke-dasharray="{dash or "none"}"/>'
+                shape = f'<path d="{_shape(k, x + 13, y)}"/>'
+                has_line, has_shape = (
+                    curves[k].style != "dots",
+                    curves[k].marked and curves[k].style != "segments",
                 )
+                drawn = line * has_line + shape * has_shape
+                yield f'<g class="curve c{k % len(COLOURS)}" stroke="{colour}" fill="{colour}">{drawn}</g>'
             yield f'<text class="ink" x="{x + 33:.1f}" y="{y + 4.5:.1f}">{escape(name)}</text>'
     yield "</g>"

@@ -78,6 +78,9 @@ def rerun(chosen: Chosen) -> Rerun:
     finding = find_paper(chosen.unit.paper).measure(chosen.unit)
     expected = {name: values[chosen.at] for name, values in chosen.point.measures.items() if name != "cpu_s"}
     differing = [name for name, value in expected.items() if stored(finding.measures.get(name)) != value]
+    for name, columns in (chosen.point.series[chosen.at] if chosen.point.series else {}).items():
+        again = finding.series.get(name, {})
+        differing += [f"{name}.{column}" for column in columns if list(columns[column]) != again.get(column)]
     return Rerun(
         unit=chosen.unit.id,
         experiment=chosen.unit.experiment,

@@ -24,7 +24,8 @@ GROUP: Final = 5
 class Sample(Struct, frozen=True):
     """The measures of one replicate of a point; `varied` has the point's value on each axis.
 
-    Replicates with the same `cluster` are not independent; without one, each replicate is.
+    Replicates with the same `cluster` are not independent; without one, each replicate is. `series` has what
+    the run went through, for figures: columns of equal length, by name.
     """
 
     experiment: str
@@ -32,6 +33,7 @@ class Sample(Struct, frozen=True):
     replicate: str
     measures: Mapping[str, float]
     cluster: str = ""
+    series: Mapping[str, Mapping[str, Sequence[float]]] = {}
 
     @property
     def independent(self) -> str:
@@ -61,7 +63,7 @@ def estimates_of(claim: Claim, samples: Sequence[Sample]) -> list[Estimate]:
             continue
         values = list(_values(claim, point, partner))
         if values:
-            clusters = _cluster_means(values)
+            clusters = cluster_means(values)
             interval = confidence_interval(list(clusters.values()))
             if interval is None and claim.automatic:
                 interval = (values[0][1],) * 2
@@ -127,7 +129,7 @@ def _partner(claim: Claim, varied: Mapping[str, Any], samples: Sequence[Sample])
     return points[0] if points else None
 
 
-def _cluster_means(values: Sequence[tuple[str, float]]) -> dict[str, float]:
+def cluster_means(values: Sequence[tuple[str, float]]) -> dict[str, float]:
     clusters: dict[str, list[float]] = {}
     for name, value in values:
         clusters.setdefault(name, []).append(value)
@@ -162,7 +164,7 @@ def _values(
 def _apart(claim: Claim, point: Sequence[Sample], partner: Sequence[Sample]) -> Estimate:
     """Return how far apart the means of two points are, as a share of the second."""
     sides = [
-        _cluster_means([(one.independent, one.measures[claim.measure]) for one in s]) for s in (point, partner)
+        cluster_means([(one.independent, one.measures[claim.measure]) for one in s]) for s in (point, partner)
     ]
 
     def apart(means: Sequence[float]) -> float:

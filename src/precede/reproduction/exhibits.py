@@ -15,6 +15,24 @@
 
 A distribution has `bins` instead of `x` and `y`: the measure of each place on the x axis, by its label. With
 several experiments (`experiment = ["main", "single_tree"]`) each has its own curves.
+
+A cumulated distribution has the places `at` which its measures were taken instead of `x`:
+
+    at = [60, 600, 3600]              # one measure for each place
+    y = "transit_within_{at}s_percent"
+    x_per = 60                        # so much of the measured unit is one unit of the x axis; `y_per` likewise
+    names = { "main, nodes 8" = "eight nodes" }   # other names for curves
+
+What one run went through is a `series` of columns, drawn from the first replicate that has it:
+
+    series = "registries"
+    x = "at_s"                        # a column
+    y = ["pending", "co_delivered"]   # columns, a curve each; of `segments`: where each line begins and ends
+    shape = "line"                    # or "dots", "segments"
+
+`published` adds values that the paper states in other words than a claim's measure; a name is a claim's value:
+
+    published = [{ x = "figure5b-p90", y = 90 }]      # 90 % of the waits are below the value of this claim
 """
 
 import math
@@ -22,7 +40,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -31,7 +49,17 @@ from precede.core.errors import BadInput
 from precede.experiments.tables import read_toml
 from precede.measures.statistics import confidence_interval
 from precede.reproduction.claims import Claim
+from precede.reproduction.estimates import cluster_means
 from precede.reproduction.judging import STATUSES, Comparison, Sample, place_on
+
+
+class PublishedSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A published value or range of a figure: numbers as on its axes, or names of claims that have them."""
+
+    x: float | str | None = None
+    y: float | str | None = None
+    low: float | str | None = None
+    high: float | str | None = None
 
 
 class FigureSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -50,12 +78,27 @@ class FigureSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     log_x: bool = False
     log_y: bool = False
     marks: bool = True
+    at: tuple[float, ...] = ()
+    x_per: float = 1.0
+    y_per: float = 1.0
+    names: Mapping[str, str] = {}
+    series: str = ""
+    shape: Literal["points", "line", "dots", "segments"] = "points"
+    published: tuple[PublishedSpec, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the y axis shows: measures, or columns of a series."""
+        return (self.y,) if isinstance(self.y, str) else self.y
 
     @property
     def measures(self) -> tuple[str, ...]:
+        """The measures that the figure needs; none if it shows a series."""
         if self.bins:
             return tuple(self.bins.values())
-        return (self.y,) if isinstance(self.y, str) else self.y
+        if self.at:
+            return tuple(self.columns[0].replace("{at}", f"{place:g}") for place in self.at)
+        return () if self.series else self.columns
 
     @property
     def experiments(self) -> tuple[str, ...]:
@@ -65,6 +108,8 @@ class FigureSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """Return the place of a measure at a point on the x axis; None if the point does not fix it."""
         if self.bins:
             return float(self.measures.index(measure))
+        if self.at:
+            return self.at[self.measures.index(measure)] / self.x_per
         return _place(axes[self.x]) if self.x in axes else None
 
 
@@ -146,14 +191,18 @@ def measured_means(samples: Sequence[Sample]) -> Iterator[MeasuredMean]:
     for point in _points(samples):
         name = _distinguishing_axes(point[0].varied, samples)
         for measure in point[0].measures:
-            values = _values(point, measure)
-            yield MeasuredMean(name, measure, *_mean_and_interval(values), len(values))
+            runs = sum(measure in sample.measures for sample in point)
+            yield MeasuredMean(name, measure, *_mean_and_interval(_values(point, measure)), runs)
 
 
 def curves_of(spec: FigureSpec, samples: Sequence[Sample]) -> dict[str, list[CurvePoint]]:
     """Return the curves of a figure by name, each ordered by x; empty when no sample belongs to the figure."""
+    belonging = [sample for sample in samples if _belongs(spec, sample)]
+    if spec.series:
+        drawn = [one.series[spec.series] for one in belonging if spec.series in one.series]
+        return _series(spec, drawn[0]) if drawn else {}
     curves: dict[str, list[CurvePoint]] = {}
-    for point in _points([sample for sample in samples if _belongs(spec, sample)]):
+    for point in _points(belonging):
         for measure in spec.measures:
             values = _values(point, measure)
             if not values:
@@ -162,13 +211,32 @@ def curves_of(spec: FigureSpec, samples: Sequence[Sample]) -> dict[str, list[Cur
             assert x is not None, "a point has every axis of its experiment"
             name = _curve_name(spec, point[0], measure)
             curves.setdefault(name, []).append(CurvePoint(x, *_mean_and_interval(values)))
-    return {name: sorted(points) for name, points in curves.items()}
+    return {spec.names.get(name, name): sorted(points) for name, points in curves.items()}
+
+
+def _series(spec: FigureSpec, columns: Mapping[str, Sequence[float]]) -> dict[str, list[CurvePoint]]:
+    """Return the curves of a series; of segments one curve, in which two points are one line."""
+    if spec.shape == "segments":
+        begin, end = (columns[name] for name in spec.columns)
+        points = [
+            CurvePoint(x / spec.x_per, number, None, None)
+            for number, line in enumerate(zip(begin, end, strict=True), start=1)
+            for x in line
+        ]
+        return {spec.names.get(spec.series, spec.series): points}
+    return {
+        spec.names.get(name, name): [
+            CurvePoint(x / spec.x_per, y / spec.y_per, None, None)
+            for x, y in zip(columns[spec.x], columns[name], strict=True)
+        ]
+        for name in spec.columns
+    }
 
 
 def _curve_name(spec: FigureSpec, sample: Sample, measure: str) -> str:
     names = [sample.experiment] if len(spec.experiments) > 1 else []
-    names += [f"{axis} {_plain(sample.varied[axis])}" for axis in spec.curves]
-    if not spec.bins and (len(spec.measures) > 1 or not names):
+    names += [f"{axis} {_plain(sample.varied[axis])}" for axis in spec.curves if axis in sample.varied]
+    if not spec.bins and not spec.at and (len(spec.measures) > 1 or not names):
         names.append(measure)
     return ", ".join(names) or sample.experiment
 
@@ -178,7 +246,27 @@ def published_values(spec: FigureSpec, claims: Sequence[Claim]) -> list[Publishe
     if not spec.marks:
         return []
     values = (_published_value(spec, claim) for claim in claims)
-    return [value for value in values if value is not None]
+    by_claim = [value for value in values if value is not None]
+    return by_claim + [_stated_value(spec, stated, claims) for stated in spec.published]
+
+
+def _stated_value(spec: FigureSpec, stated: PublishedSpec, claims: Sequence[Claim]) -> PublishedValue:
+    """Return a value of `published`. Raise `BadInput` if a claim that it names has none."""
+    by_id = {claim.id: claim for claim in claims}
+    says: dict[str, None] = {}
+
+    def read(given: float | str | None, per: float) -> float | None:
+        if not isinstance(given, str):
+            return given
+        claim = by_id.get(given)
+        if claim is None or claim.value is None:
+            raise BadInput(f"figure {spec.name!r}: no claim {given!r} with a published value")
+        says[claim.says] = None
+        return claim.value / per
+
+    x = read(stated.x, spec.x_per)
+    heights = [read(given, spec.y_per) for given in (stated.y, stated.low, stated.high)]
+    return PublishedValue(x, *heights, "; ".join(says))
 
 
 def _published_value(spec: FigureSpec, claim: Claim) -> PublishedValue | None:
@@ -212,7 +300,9 @@ def _distinguishing_axes(varied: Mapping[str, Any], samples: Sequence[Sample]) -
 
 
 def _values(point: Sequence[Sample], measure: str) -> list[float]:
-    return [sample.measures[measure] for sample in point if measure in sample.measures]
+    """Return the mean of each independent group of runs: claims are judged by these, too."""
+    measured = [(one.independent, one.measures[measure]) for one in point if measure in one.measures]
+    return list(cluster_means(measured).values())
 
 
 def _mean_and_interval(values: Sequence[float]) -> tuple[float, float | None, float | None]:

@@ -30,7 +30,8 @@ class PointResult(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One point at one scale: a replicate, its CPU seconds and its measures at the same place of each list.
 
     A measure that a replicate does not have is None. `code` is the version that measured these replicates. A
-    point that two versions measured, each with other seeds, has one of these for each version.
+    point that two versions measured, each with other seeds, has one of these for each version. `series` has
+    columns for figures; it is empty if no replicate has any.
     """
 
     scale: str
@@ -43,6 +44,7 @@ class PointResult(Struct, frozen=True, omit_defaults=True, kw_only=True):
     violations: int = 0
     unverified: int = 0
     measures: Mapping[str, tuple[float | None, ...]]
+    series: tuple[Mapping[str, Mapping[str, tuple[float, ...]]], ...] = ()
 
     def samples(self) -> list[Sample]:
         return [
@@ -52,6 +54,7 @@ class PointResult(Struct, frozen=True, omit_defaults=True, kw_only=True):
                 replicate,
                 {name: value for name, values in self.measures.items() if (value := values[at]) is not None},
                 self.clusters[at] if self.clusters else "",
+                self.series[at] if self.series else {},
             )
             for at, replicate in enumerate(self.replicates)
         ]

@@ -25,6 +25,8 @@ Marked: TypeAlias = tuple[Unit, Mapping[str, Any]]
 """A unit, and the mark that its run left."""
 _Place: TypeAlias = tuple[str, bytes]
 """An experiment, and a point of it."""
+_Needed: TypeAlias = Mapping[str, set[str]]
+"""The measures that are stored of each experiment."""
 
 
 def add_results(folder: Path, key: str, scale: str, marks: Sequence[Marked]) -> Results:
@@ -34,14 +36,18 @@ def add_results(folder: Path, key: str, scale: str, marks: Sequence[Marked]) -> 
     still declares them and a repeated seed shows that they are of the same point (`_same_points`).
     """
     old = read_results(folder) or Results(paper=key)
-    needed = _needed_measures(folder)
+    needed = {
+        name: _needed_measures(folder, name) for name in dict.fromkeys(unit.experiment for unit, _ in marks)
+    }
     experiments = {(scale, unit.experiment) for unit, _ in marks}
     untouched = [one for one in old.points if (one.scale, one.experiment) not in experiments]
     touched = [one for one in old.points if (one.scale, one.experiment) in experiments]
     declared = {_seed_of(unit) for unit in find_paper(key).units(folder, scale, more=True)}
     measured = {_seed_of(unit): mark for unit, mark in marks}
     same = _same_points(touched, measured, needed)
-    kept = [_without(one, measured, declared, needed) for one in touched if _place_of(one) in same]
+    kept = [
+        _without(one, measured, declared, needed[one.experiment]) for one in touched if _place_of(one) in same
+    ]
     points = [*untouched, *_points(scale, marks, needed), *(one for one in kept if one.replicates)]
     new = msgspec.structs.replace(
         old, points=tuple(sorted(points, key=lambda one: (one.scale, one.experiment)))
@@ -66,14 +72,14 @@ def _judged(folder: Path, old: Results, new: Results) -> dict[str, str]:
 
 
 def _same_points(
-    old: Sequence[PointResult], measured: Mapping[tuple[_Place, str], Mapping[str, Any]], needed: set[str]
+    old: Sequence[PointResult], measured: Mapping[tuple[_Place, str], Mapping[str, Any]], needed: _Needed
 ) -> set[_Place]:
     """Return the points whose repeated seeds, at least one, gave the stored measures again, digit by digit.
 
     Only then are the point's description and the measured quantities still those of its other stored seeds.
     """
     repeated = [
-        (_place_of(one), _is_repeated(one, at, mark["measures"], needed))
+        (_place_of(one), _is_repeated(one, at, mark["measures"], needed[one.experiment]))
         for one in old
         for at, replicate in enumerate(one.replicates)
         if (mark := measured.get((_place_of(one), replicate))) is not None
@@ -110,10 +116,11 @@ def _without(
         measures={
             name: tuple(values[at] for at in places) for name, values in one.measures.items() if name in needed
         },
+        series=tuple(one.series[at] for at in places) if one.series else (),
     )
 
 
-def _points(scale: str, marks: Sequence[Marked], needed: set[str]) -> list[PointResult]:
+def _points(scale: str, marks: Sequence[Marked], needed: _Needed) -> list[PointResult]:
     """Return the marks by point and code version."""
     grouped: dict[tuple[_Place, str], list[Marked]] = {}
     for unit, mark in marks:
@@ -122,7 +129,9 @@ def _points(scale: str, marks: Sequence[Marked], needed: set[str]) -> list[Point
     for (_, version), members in grouped.items():
         units = [unit for unit, _ in members]
         own = [mark for _, mark in members]
-        names = sorted({name for mark in own for name in mark["measures"] if name in needed})
+        names = sorted(
+            {name for mark in own for name in mark["measures"] if name in needed[units[0].experiment]}
+        )
         points.append(
             PointResult(
                 scale=scale,
@@ -135,6 +144,7 @@ def _points(scale: str, marks: Sequence[Marked], needed: set[str]) -> list[Point
                 violations=sum(mark["violations"] or 0 for mark in own),
                 unverified=sum(mark["violations"] is None for mark in own),
                 measures={name: tuple(stored(mark["measures"].get(name)) for mark in own) for name in names},
+                series=tuple(mark.get("series", {}) for mark in own) if "series" in own[0] else (),
             )
         )
     return points
@@ -148,9 +158,10 @@ def _place_of(one: PointResult) -> _Place:
     return one.experiment, msgspec.json.encode(one.varied, order="sorted")
 
 
-def _needed_measures(folder: Path) -> set[str]:
-    """Return the measures that a paper's claims, evidence and figures name."""
+def _needed_measures(folder: Path, experiment: str) -> set[str]:
+    """Return the measures that a paper's claims and evidence name, and its figures about the experiment."""
     claims = [*read_claims(folder / "claims.toml").claim, *read_reasons(folder / "reasons.toml").evidence]
     needed = {name for claim in claims for name in (claim.measure, *claim.also)}
     needed |= {str((claim.against or {}).get("measure", claim.measure)) for claim in claims}
-    return needed | {name for spec in read_figures(folder / "figures.toml") for name in spec.measures}
+    figures = [spec for spec in read_figures(folder / "figures.toml") if experiment in spec.experiments]
+    return needed | {name for spec in figures for name in spec.measures}

@@ -51,17 +51,25 @@ class Unit(Struct, frozen=True, kw_only=True):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """The result of a unit: its measures, and the number of violations of `order` in its log."""
+    """The result of a unit: its measures, and the number of violations of `order` in its log.
+
+    `series` has what the run went through, for figures: columns of equal length, by name.
+    """
 
     measures: dict[str, float]
     violations: int
     order: str
+    series: Mapping[str, Mapping[str, Sequence[float]]] = {}
 
 
-def finding_about(measures: dict[str, float], verdict: Verdict) -> Finding:
+def finding_about(
+    measures: dict[str, float],
+    verdict: Verdict,
+    series: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
+) -> Finding:
     """Return the finding about a verified log; a verdict other than `holds` counts as one more violation."""
     violations = verdict.violations + (verdict.verdict != "holds")
-    return Finding(measures=measures, violations=violations, order=verdict.order)
+    return Finding(measures=measures, violations=violations, order=verdict.order, series=series or {})
 
 
 class Paper(Protocol):

@@ -11,6 +11,7 @@ from precede.report.figures import Curve, Figure, Mark, Point, write_figure
 from precede.report.tables import Table, shown, write_table
 from precede.reproduction.claims import Claim
 from precede.reproduction.exhibits import (
+    CurvePoint,
     FigureSpec,
     by_exhibit,
     curves_of,
@@ -75,10 +76,17 @@ def figures_of(result: Reproduction) -> Iterator[tuple[FigureSpec, Figure]]:
         curves = curves_of(spec, result.samples)
         if not curves:
             continue
-        lines = [Curve(name, [Point(*point) for point in points]) for name, points in curves.items()]
-        marks = [Mark(*value) for value in published_values(spec, result.claims.claim)]
-        labels = (spec.title, spec.x_label or spec.x, spec.y_label or spec.measures[0])
+        lines = [_curve(spec, name, points) for name, points in curves.items()]
+        marks = [Mark(*value) for value in published_values(spec, result.request.all_claims().claim)]
+        labels = (spec.title, spec.x_label or spec.x, spec.y_label or (spec.columns or spec.measures)[0])
         yield spec, Figure(*labels, lines, marks, tuple(spec.bins), log_x=spec.log_x, log_y=spec.log_y)
+
+
+def _curve(spec: FigureSpec, name: str, points: Sequence[CurvePoint]) -> Curve:
+    drawn = [Point(*point) for point in points]
+    if spec.shape == "line":
+        return Curve(name, drawn, marked=False)
+    return Curve(name, drawn, style=spec.shape)
 
 
 def published(claim: Claim) -> str:

@@ -5,7 +5,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Final
@@ -98,12 +98,13 @@ def _cpu_by_experiment(result: Reproduction) -> dict[str, list[tuple[float, ...]
 def _pictures(result: Reproduction, page: Path) -> Iterator[str]:
     """Yield a heading, a sentence and a picture for each exhibit; write the pictures."""
     findings = read_findings(result.request.folder / "figures.toml")
-    drawn = list(figures_of(result))
     exhibits = by_exhibit(result.comparisons)
+    drawn = [(_exhibit_of(spec.name, exhibits), spec, figure) for spec, figure in figures_of(result)]
     for exhibit, comparisons in exhibits.items():
-        pictures = [(spec.name, figure) for spec, figure in drawn if _is_of(spec.name, exhibit)]
-        if not pictures:
-            pictures = [(exhibit, figure) for figure in _beside_published(exhibit, comparisons)]
+        pictures = [(spec.name, figure) for of, spec, figure in drawn if of == exhibit]
+        if all(spec.series for of, spec, _ in drawn if of == exhibit):  # a series has no intervals
+            name = f"{exhibit}-claims" if pictures else exhibit
+            pictures += [(name, figure) for figure in _beside_published(exhibit, comparisons)]
         counts = count_statuses([one for one in comparisons if not one.claim.automatic])
         words = ", ".join(f"{count} {status}" for status, count in counts.items()) or "identities only"
         yield f"### {_title(exhibit)}"
@@ -111,11 +112,7 @@ def _pictures(result: Reproduction, page: Path) -> Iterator[str]:
         yield f"{findings.get(exhibit, '')} ({words})".strip()
         yield ""
         yield from _drawn(pictures, page)
-    others = [
-        (spec.name, figure)
-        for spec, figure in drawn
-        if not any(_is_of(spec.name, exhibit) for exhibit in exhibits)
-    ]
+    others = [(spec.name, figure) for of, spec, figure in drawn if of is None]
     if others:
         yield "### Not a figure of the paper"
         yield ""
@@ -124,9 +121,14 @@ def _pictures(result: Reproduction, page: Path) -> Iterator[str]:
         yield from _drawn(others, page)
 
 
-def _is_of(name: str, exhibit: str) -> bool:
-    """Does the name of a figure begin with the exhibit, and not only with the same digits?"""
-    return re.match(rf"{re.escape(exhibit)}(?!\d)", name) is not None
+def _exhibit_of(name: str, exhibits: Iterable[str]) -> str | None:
+    """Return the longest exhibit with which the name of a figure begins, and not only with the same digits.
+
+    >>> _exhibit_of("figure6b-late", ["figure6", "figure6b"]), _exhibit_of("figure10", ["figure1"])
+    ('figure6b', None)
+    """
+    fitting = [one for one in exhibits if re.match(rf"{re.escape(one)}(?!\d)", name)]
+    return max(fitting, key=len, default=None)
 
 
 def _drawn(pictures: Sequence[tuple[str, Figure]], page: Path) -> Iterator[str]:

@@ -182,6 +182,7 @@ def carry_out_unit(unit: Unit) -> dict[str, Any]:
             "measures": measured.measures,
             "violations": measured.violations,
             "order": measured.order,
+            **({"series": measured.series} if measured.series else {}),
         }
     except Exception as error:
         outcome = {
@@ -211,7 +212,8 @@ def _marked_since(job: Job) -> set[str]:
 
 
 def sample_of(unit: Unit, mark: dict[str, Any]) -> Sample:
-    return Sample(unit.experiment, unit.varied, unit.replicate, mark["measures"], unit.cluster)
+    series = mark.get("series", {})
+    return Sample(unit.experiment, unit.varied, unit.replicate, mark["measures"], unit.cluster, series)
 
 
 def _summarise(one: _Prepared, marks: Sequence[tuple[Unit, dict[str, Any]]], before: int) -> Reproduction:

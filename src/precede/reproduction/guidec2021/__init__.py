@@ -1,1 +1,1 @@
-"""The experiments of guidec2021 as `points`, their `measures`, and a `trace` instead of towns."""
+"""The experiments of guidec2021: `points`, `measures`, `series` for figures, a `trace` instead of towns."""

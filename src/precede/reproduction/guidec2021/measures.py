@@ -5,14 +5,14 @@ Delays are in seconds, ratios and shares in percent.
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from precede.core.instants import SECOND
-from precede.experiments.worlds.kinds import BuiltWorld
+from precede.experiments.worlds.kinds import BuiltWorld, Presence
 from precede.measures.events import measure_events
 from precede.measures.gauges import measure_gauges
 
@@ -22,6 +22,13 @@ FIVE_MINUTES: Final = (270 * SECOND, 330 * SECOND)
 TWENTY_MINUTES: Final = 1200 * SECOND
 ONE_BUS: Final = "L01-1"
 """The bus whose registries Figure 6 shows."""
+
+TRANSITS_WITHIN: Final = (
+    *(30, 60, 120, 180, 240, 300, 420, 540, 600, 720, 840, 900, 1020, 1200, 1500, 1800, 2100, 2400, 3000, 3600),
+    *(4500, 5400, 6300, 7200),
+)
+WAITS_WITHIN: Final = (0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60, 90)
+"""At which seconds the cumulated distributions of Figures 5 and 10 are measured."""
 
 _DELAYS: Final = ("transit", "wait", "age")
 _STATISTICS: Final = ("mean", "sd", "min", "max", "p50", "p95", "p99")
@@ -77,22 +84,31 @@ def measure_log(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> dict[str,
 
 
 def _distributions(log: pa.Table) -> dict[str, float]:
-    """Return shares of transits, and the 80th and 90th percentile of the wait, which the paper's text names."""
-    transit, wait = _delays(log)
-    if not transit.size:
+    """Return shares of transits and waits, and percentiles of the wait that the paper's text names."""
+    delays = read_delays(log)
+    if not delays.transit.size:
         return {}
-    measures = {
-        "transit_within_3600s_percent": 100 * float((transit < 3600).mean()),
-        "transit_within_7200s_percent": 100 * float((transit < 7200).mean()),
-        "transit_over_300s_percent": 100 * float((transit > 300).mean()),
-    }
-    if wait.size:
-        measures |= {f"wait_s_p{share}": float(np.percentile(wait, share)) for share in (80, 90)}
+    measures = {f"transit_within_{at}s_percent": _share(delays.transit < at) for at in TRANSITS_WITHIN}
+    measures["transit_over_300s_percent"] = _share(delays.transit > 300)
+    if delays.wait.size:
+        measures |= {f"wait_within_{at:g}s_percent": _share(delays.wait < at) for at in WAITS_WITHIN}
+        measures |= {f"wait_s_p{share}": float(np.percentile(delays.wait, share)) for share in (80, 90)}
     return measures
 
 
-def _delays(log: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return transits of all receptions and waits of all deliveries of received messages, in seconds."""
+def _share(mask: Any) -> float:
+    return 100 * float(mask.mean())
+
+
+class Delays(NamedTuple):
+    """Transits of all receptions; waits and transits of all deliveries of received messages; in seconds."""
+
+    transit: np.ndarray[Any, Any]
+    wait: np.ndarray[Any, Any]
+    delivered_transit: np.ndarray[Any, Any]
+
+
+def read_delays(log: pa.Table) -> Delays:
     kind = log["kind"].cast(pa.string())
     columns = ("node", "message_source", "message_number", "at_us")
 
@@ -119,10 +135,11 @@ def _delays(log: pa.Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     delivered_copies = delivered["node"] * sources * width + message(delivered)
     place = np.minimum(np.searchsorted(copies[order], delivered_copies), max(copies.size - 1, 0))
     if not copies.size:
-        return transit, np.empty(0)
+        return Delays(transit, np.empty(0), np.empty(0))
     has_reception = copies[order][place] == delivered_copies
-    wait = (delivered["at_us"][has_reception] - received["at_us"][order][place[has_reception]]) / SECOND
-    return transit, wait
+    reception = order[place[has_reception]]
+    wait = (delivered["at_us"][has_reception] - received["at_us"][reception]) / SECOND
+    return Delays(transit, wait, transit[reception])
 
 
 def _pending_at_one_bus(log: pa.Table) -> dict[str, float]:
@@ -158,12 +175,7 @@ def _registry_over_the_day(gauges: pa.Table) -> dict[str, float]:
 
 def _five_minute_stays(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> dict[str, float]:
     """Return mean receptions, deliveries and peaks of nodes that stay about five minutes (Figure 11)."""
-    low, high = FIVE_MINUTES
-    names = [
-        built.names[stay.node]
-        for stay in built.presence
-        if stay.leave is not None and low <= stay.leave - stay.enter <= high
-    ]
+    names = [built.names[stay.node] for stay in stays_of_five_minutes(built)]
     if not names:
         return {}
     kind, node = log["kind"].cast(pa.string()), log["node"].cast(pa.string())
@@ -174,6 +186,13 @@ def _five_minute_stays(log: pa.Table, gauges: pa.Table, built: BuiltWorld) -> di
     }
     peaks = {name: _mean_peak(gauges, names, name) for name in ("pending", "co_delivered")}
     return means | {f"five_minute_stay_{name}_peak_mean": peak for name, peak in peaks.items()}
+
+
+def stays_of_five_minutes(built: BuiltWorld) -> list[Presence]:
+    low, high = FIVE_MINUTES
+    return [
+        stay for stay in built.presence if stay.leave is not None and low <= stay.leave - stay.enter <= high
+    ]
 
 
 def _count(mask: Any) -> int:

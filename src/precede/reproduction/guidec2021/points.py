@@ -19,18 +19,23 @@ from precede.experiments.run import Run, prepare
 from precede.experiments.scenario import read_scenario
 from precede.experiments.tables import read_toml
 from precede.reproduction.guidec2021.measures import measure_log, measure_world
+from precede.reproduction.guidec2021.series import read_series
 from precede.reproduction.units import ENGINE, Finding, Unit, finding_about, unit_of
 from precede.witness.verdict import read_order
 from precede.witness.verify import verify
 
 
-class Point(Struct, frozen=True):
-    """One point of one experiment in one town: what its grid varied, and the run without its seed."""
+class Point(Struct, frozen=True, omit_defaults=True):
+    """One point of one experiment in one town: what its grid varied, and the run without its seed.
+
+    `drawn`: figures show what this run goes through (`series.py`).
+    """
 
     experiment: str
     varied: Mapping[str, str]
     layout: str
     described: Run
+    drawn: bool = False
 
     def run(self, seed: int) -> Run:
         return msgspec.structs.replace(self.described, seed=seed)
@@ -40,7 +45,8 @@ def read_experiments(path: Path, scale: str = "paper", more: bool = False) -> li
     """Read every point of the file, once for each layout, with the seeds it gets at this scale.
 
     An experiment with `layouts` of its own has a scenario that reads files: a recorded trace, not our towns.
-    With `more`, and for an experiment with `all_towns`, the layouts of `[more]` follow, with its seeds.
+    With `more`, and for an experiment with `all_towns`, the layouts of `[more]` follow, with its seeds. One
+    that is `drawn` has the first day of the first town alone, at every scale.
     """
     tables, _ = read_toml(path)
     if scale not in tables:
@@ -55,7 +61,7 @@ def read_experiments(path: Path, scale: str = "paper", more: bool = False) -> li
             run = read_scenario(table["scenario"], table["protocol"], settings=settings)
             if map_of_town:  # a worker has no files next to the scenario, and the scenario reads none
                 run = msgspec.structs.replace(run, base="")
-            points.append((Point(name, varied, layout, run), seeds))
+            points.append((Point(name, varied, layout, run, table.get("drawn", False)), seeds))
     return points
 
 
@@ -66,6 +72,8 @@ def _days(
     seeds = list(tables[scale]["seeds"])
     if "layouts" in table:
         return [(layout, seeds) for layout in table["layouts"]]
+    if table.get("drawn"):
+        return [(tables[scale]["layouts"][0], seeds[:1])]
     if scale == "quick":
         return [(layout, seeds) for layout in tables[scale]["layouts"]]
     days = [(layout, list(table.get("seeds", seeds))) for layout in tables[scale]["layouts"]]
@@ -115,6 +123,8 @@ def _measure_run(point: Point, seed: int) -> Finding:
     ready.world.run(ready.end)
     ready.recorder.flush()
     log = sink.events()
+    gauges = sink.gauges()
     verdict = verify(log, read_order(ready.entry.order), engine=ENGINE)
-    measures = measure_world(ready.built) | measure_log(log, sink.gauges(), ready.built)
-    return finding_about(measures, verdict)
+    measures = measure_world(ready.built) | measure_log(log, gauges, ready.built)
+    series = read_series(log, gauges, ready.built) if point.drawn else {}
+    return finding_about(measures, verdict, series)
