@@ -56,3 +56,18 @@ def test_a_whole_staircase_is_verified(protocol: Any, monkeypatch: pytest.Monkey
     broken = msgspec.structs.replace(verdict, verdict="violated", violations=3)
     monkeypatch.setattr(was2021_points, "verify", lambda log, order, **options: broken)
     assert measure_run(point, 1).violations == 4
+
+
+@pytest.mark.parametrize("experiment", ["buffers", "failures"])
+def test_a_run_that_is_drawn_has_its_stations_second_by_second(experiment: str) -> None:
+    point = Point("drawn", "was", hosts=20, seconds=50, bitrate=1e6, like=experiment, drawn=True)
+    stations = measure_run(point, 1).series["stations"]
+    assert {name: len(values) for name, values in stations.items()} == dict.fromkeys(
+        ("at_s", "fullest", "mean_of_others", "deviation_of_others"), len(stations["at_s"])
+    )
+    assert stations["at_s"] == [float(second) for second in range(len(stations["at_s"]))]
+    assert len(stations["at_s"]) >= 50
+    pairs = zip(stations["fullest"], stations["mean_of_others"], strict=True)
+    assert all(fullest >= mean for fullest, mean in pairs)
+    assert max(stations["fullest"]) > 5
+    assert measure_run(msgspec.structs.replace(point, drawn=False), 1).series == {}

@@ -102,7 +102,8 @@ def _pictures(result: Reproduction, page: Path) -> Iterator[str]:
     drawn = [(_exhibit_of(spec.name, exhibits), spec, figure) for spec, figure in figures_of(result)]
     for exhibit, comparisons in exhibits.items():
         pictures = [(spec.name, figure) for of, spec, figure in drawn if of == exhibit]
-        if all(spec.series for of, spec, _ in drawn if of == exhibit):  # a series has no intervals
+        if all(spec.series or not figure.marks for of, spec, figure in drawn if of == exhibit):
+            # no picture has published values beside ours with an interval
             name = f"{exhibit}-claims" if pictures else exhibit
             pictures += [(name, figure) for figure in _beside_published(exhibit, comparisons)]
         counts = count_statuses([one for one in comparisons if not one.claim.automatic])

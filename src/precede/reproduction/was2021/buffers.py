@@ -95,8 +95,10 @@ def measure(
     mean = rest.mean(axis=1)
     busy = (np.arange(len(sizes)) >= 5) & (mean > 0)
     more = measure_failures(sink.events(), sizes, failures(duration)) if experiment == "failures" else {}
+    columns = {"fullest": most, "mean_of_others": mean, "deviation_of_others": rest.std(axis=1)}
     return {
         **more,
+        "series": {"stations": _series(columns)},
         "sbuffer_deviation_over_20_percent": float(100 * (rest.std(axis=1)[busy] > 20).mean()),
         "experiment": experiment,
         "seed": seed,
@@ -112,6 +114,12 @@ def measure(
         "violations": verdict.violations + (verdict.verdict != "holds"),
         "counters": outcome.counters,
     }
+
+
+def _series(columns: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Return the columns of Figures 9 and 10, with the second of each row."""
+    rounded = {name: [round(float(value), 2) for value in values] for name, values in columns.items()}
+    return {"at_s": [float(second) for second in range(len(columns["fullest"]))], **rounded}
 
 
 def measure_failures(log: pa.Table, sizes: Any, crashes: Sequence[Failure]) -> dict[str, float]:
@@ -173,7 +181,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--duration", type=int, default=300)
     parser.add_argument("--rate", type=float, default=0.0, help="messages a second; default the paper's")
     options = parser.parse_args(arguments)
-    print(json.dumps(measure(options.experiment, options.seed, options.duration, rate=options.rate)))
+    results = measure(options.experiment, options.seed, options.duration, rate=options.rate)
+    print(json.dumps({name: value for name, value in results.items() if name != "series"}))
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
     With `stairs` the rate is that of the first step of a staircase: each step lasts `seconds` and is a quarter
     of an octave higher. A step succeeds when `share` of its deliveries happen within `within` seconds; two
     failed steps in a row end the run. `options` are the protocol's, where they are not the usual ones; `like`
-    names the experiment of section 5.2 or 5.3 (`buffers`, `failures`) that this one varies.
+    names the experiment of section 5.2 or 5.3 (`buffers`, `failures`) that this one varies. `drawn`: figures
+    show the buffers of this run second by second.
     """
 
     experiment: str
@@ -61,6 +62,7 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
     options: Mapping[str, str] = {}
     like: str = ""
     retries: int = 0
+    drawn: bool = False
 
     @property
     def load(self) -> str:
@@ -113,7 +115,8 @@ def measure_run(point: Point, seed: int) -> Finding:
     if point.load in buffers.RATES:
         results = buffers.measure(point.load, seed, round(point.seconds), point.hosts, options=point.options)
         measures = {name: value for name, value in results.items() if type(value) is float}
-        return Finding(measures=measures, violations=results["violations"], order="causal")
+        series = results["series"] if point.drawn else {}
+        return Finding(measures=measures, violations=results["violations"], order="causal", series=series)
     return _climb(point, seed) if point.stairs else _at_one_rate(point, seed)
 
 
