@@ -18,7 +18,7 @@ from precede.reproduction.units import ENGINE, Finding, Unit, expand, seeds_of, 
 from precede.reproduction.vcube2018.measures import Rows, measure_pairs, measure_rows
 from precede.witness.verify import verify
 
-PAIRED: Final = ("paired", "paired_spread", "paired_wide", "paired_wide_small", "paired_small")
+PAIRED: Final = ("paired", "paired_wide", "paired_wide_small", "paired_small")
 """Experiments whose unit is two runs that differ in aggregation only."""
 
 
