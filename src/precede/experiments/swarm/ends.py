@@ -18,7 +18,7 @@ from precede.experiments.run import Prepared
 from precede.experiments.swarm.events import count_events
 from precede.experiments.swarm.limits import SIZES, STORED, periodic_timers, quantities, timer_name
 from precede.experiments.swarm.plan import DRAWERS, FIXED_GROUP, Plan
-from precede.experiments.swarm.promises import leaves_unheard, loses_store
+from precede.experiments.swarm.promises import leaves_unheard, loses_store, may_still_wait
 from precede.sim.hosted_node import HostedNode
 
 _LATER: Final = 1 << 50
@@ -44,7 +44,8 @@ def unsettled(plan: Plan, prepared: Prepared, log: pa.Table) -> dict[str, list[s
         name, sizes = prepared.built.names[hosted.id], dict(hosted.node.sizes())
         lines = [*_overfull(hosted, sizes | world), *_grown(sizes, world)]
         if not leaves_unheard(plan):
-            lines += _restless(hosted, periodic_timers(plan))
+            asks = {"ask": 1} if sizes.get("gaps") and may_still_wait(plan) else {}
+            lines += _restless(hosted, periodic_timers(plan) | asks)
         leaks += [f"{name}: {line}" for line in lines]
         if prepared.built.role(hosted.id) != "station" and _is_source(plan, hosted, name):
             undelivered += _refusal(hosted, name)

@@ -1,10 +1,15 @@
 """Which promises a drawn world keeps: what may be required of it at its end follows from these."""
 
+from collections.abc import Mapping
 from typing import Final
 
-from precede.core.instants import parse_duration
+from precede.core.identity import NodeId
+from precede.core.instants import Instant, parse_duration
 from precede.experiments.swarm.plan import MULTICASTS, ORDERINGS, Plan
+from precede.sim.networks.motion import Motion, scattered_connected
+from precede.sim.randomness import Generators
 
+_NEVER: Final = 1 << 62
 SMALL_SKEW: Final = "1s"
 """The promised difference of clocks in worlds whose clocks differ by more."""
 
@@ -35,27 +40,68 @@ def is_live(plan: Plan) -> bool:
     """
     if plan.run.options.get("diagnosis") and plan.run.faults.get("stalls"):
         return False
-    return keeps_clocks(plan) and not crashes_station(plan) and not _stalls_as_it_leaves(plan)
+    return keeps_clocks(plan) and not crashes_station(plan) and not _leaves_unannounced(plan)
 
 
-def _stalls_as_it_leaves(plan: Plan) -> bool:
-    """Tell whether a DRIFT source is down before it could close its stream, where no view removes it.
+def _leaves_unannounced(plan: Plan) -> bool:
+    """Tell whether a source is down before its word that it leaves could reach all others, without views.
 
-    Without `suspect_after` the paper's nodes do not crash: the others wait for the clock of the source.
+    Each flood reaches every node (drift2006, section 4.1), and a source that leaves without a word has crashed
+    (section 7): without `suspect_after` nobody removes it, and the others wait for its clock.
     """
-    if plan.run.world["kind"] != "flood" or parse_duration(plan.run.options.get("suspect_after", "0s")):
+    world, options = plan.run.world, plan.run.options
+    if world["kind"] != "flood" or parse_duration(options.get("suspect_after", "0s")):
         return False
-    linger = parse_duration(plan.run.world.get("linger", "0s"))
-    down_at = {
-        str(stay["node"]): parse_duration(stay["leave"]) + linger
-        for stay in plan.run.world.get("presence", ())
-        if "leave" in stay
-    }
+    stays = _stays(plan)
+    sources = options.get("sources", " ".join(map(str, stays))).split()
+    leaving = [node for node, (_, down) in stays.items() if down < _NEVER and str(node) in sources]
+    return any(_stalls_until_down(plan, node, stays) or _is_cut_off(plan, node, stays) for node in leaving)
+
+
+def _stays(plan: Plan) -> dict[NodeId, tuple[Instant, Instant]]:
+    """Return for each radio when it starts and when it is down for good."""
+    world = plan.run.world
+    stays = dict.fromkeys(range(world["nodes"]), (0, _NEVER))
+    for stay in world.get("presence", ()):
+        enter, down = stays[int(stay["node"])]
+        if "enter" in stay:
+            enter = parse_duration(stay["enter"])
+        if "leave" in stay:
+            down = parse_duration(stay["leave"]) + parse_duration(world.get("linger", "0s"))
+        stays[int(stay["node"])] = enter, down
+    return stays
+
+
+def _stalls_until_down(plan: Plan, node: NodeId, stays: Mapping[NodeId, tuple[Instant, Instant]]) -> bool:
     for stall in plan.run.faults.get("stalls", ()):
         at = parse_duration(stall["at"])
-        if at < down_at.get(stall["node"], 0) <= at + parse_duration(stall["duration"]):
+        if stall["node"] == str(node) and at < stays[node][1] <= at + parse_duration(stall["duration"]):
             return True
     return False
+
+
+def _is_cut_off(plan: Plan, source: NodeId, stays: Mapping[NodeId, tuple[Instant, Instant]]) -> bool:
+    """Tell whether a node that stays has no way to a source from its leave on, where nothing moves.
+
+    The only radios between them may come too late, or be down before.
+    """
+    world = plan.run.world
+    if world.get("speed") or world.get("partitions") or not world.get("connected", True):
+        return False
+    motion = Motion(
+        scattered_connected(world["nodes"], *world["field"], world["reach"], Generators(plan.run.seed))
+    )
+    leave = stays[source][1] - parse_duration(world.get("linger", "0s"))
+    changes = sorted({leave, *(at for stay in stays.values() for at in stay if leave < at < _NEVER)})
+    heard = {source: None}
+    for now in changes:
+        edge = [node for node in heard if stays[node][0] <= now < stays[node][1]]
+        while edge:
+            for node in motion.in_range(edge.pop(), world["reach"], 0):
+                if node not in heard and stays[node][0] <= now < stays[node][1]:
+                    heard[node] = None
+                    edge.append(node)
+    return any(node not in heard for node, (_, down) in stays.items() if down == _NEVER)
 
 
 def crashes_station(plan: Plan) -> bool:

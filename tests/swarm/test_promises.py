@@ -1,0 +1,54 @@
+"""Which worlds are asked for liveness: a DRIFT source whose leave nobody can hear is as one that crashed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from precede.experiments.swarm.plan import Plan, draw_plan
+from precede.experiments.swarm.promises import is_live
+
+CUT_OFF = 700000001132
+"""Source 0 leaves after 4 s and is down after 14 s; node 4, its only way to the others, comes after 15 s."""
+STALLED = 700000000897
+"""A source stalls from before its leave until it is down."""
+
+
+def changed(plan: Plan, world: dict[str, Any] | None = None, options: dict[str, Any] | None = None) -> Plan:
+    run = plan.run
+    return replace(
+        plan, run=replace(run, world={**run.world, **(world or {})}, options={**run.options, **(options or {})})
+    )
+
+
+@pytest.mark.parametrize("seed", [CUT_OFF, STALLED])
+def test_a_source_whose_leave_nobody_can_hear_is_waited_for_unless_views_remove_it(seed: int) -> None:
+    plan = draw_plan("drift", seed)
+    assert not is_live(plan)
+    assert is_live(changed(plan, options={"suspect_after": "1s"}))
+
+
+def test_a_leave_that_others_can_hear_must_be_heard() -> None:
+    plan = draw_plan("drift", CUT_OFF)
+    enter, leave, other = plan.run.world["presence"]
+    assert (enter["node"], leave["node"]) == ("4", "0")
+    for stays in (
+        [leave, other],
+        [{**enter, "enter": "14079398us"}, leave, other],
+        [enter, {**leave, "leave": "5501294us"}, other],
+    ):
+        assert is_live(changed(plan, {"presence": stays})), stays
+    for stays in ([{**enter, "enter": "14079399us"}, leave, other], [enter, {**leave, "leave": "5501293us"}]):
+        assert not is_live(changed(plan, {"presence": stays})), stays
+
+
+def test_a_node_that_is_no_source_may_leave_unheard() -> None:
+    assert is_live(changed(draw_plan("drift", CUT_OFF), options={"sources": "1 2"}))
+
+
+def test_only_worlds_without_movement_and_partitions_are_exempt() -> None:
+    plan = draw_plan("drift", CUT_OFF)
+    for world in ({"speed": 1}, {"partitions": [{"start": "1s", "end": "2s", "groups": [["1"]]}]}):
+        assert is_live(changed(plan, world)), world
