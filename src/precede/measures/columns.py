@@ -96,7 +96,7 @@ class Names:
             self._table = self._codes_of(array.dictionary)
             self._in_order = bool((self._table[:-1] == np.arange(self._table.size - 1)).all())
         places = integers(array.indices, -1, rows)
-        return places.astype(np.int32, copy=False) if self._in_order else np.asarray(self._table[places])
+        return places.astype(np.int32, copy=False) if self._in_order else np.asarray(self._table.take(places))
 
     def _codes_of(self, dictionary: pa.Array) -> Integers:
         """Return the code of each name in a dictionary, and -1 as the last element."""
@@ -135,11 +135,11 @@ def integers(array: pa.Array, missing: int, rows: Integers | None = None) -> Int
         present, data = array.buffers()
         all_rows = slice(array.offset, array.offset + len(array))
         plain = np.frombuffer(data, str(array.type))[all_rows] if len(array) else np.empty(0, np.int64)
-        values = plain if rows is None else plain[rows]
+        values = plain if rows is None else plain.take(rows)
         if not array.null_count:
             return values
         bits = np.unpackbits(np.frombuffer(present, np.uint8), bitorder="little")[all_rows]
-        known = (bits if rows is None else bits[rows]).view(np.bool_)
+        known = (bits if rows is None else bits.take(rows)).view(np.bool_)
         return values if known.all() else np.where(known, values, values.dtype.type(missing))
     if array.null_count:
         array = array.fill_null(missing)

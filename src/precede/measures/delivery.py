@@ -32,15 +32,22 @@ class Presence:
 
     def __init__(self) -> None:
         self._rows: dict[int, list[tuple[int, bool]]] = {}
+        self._intervals: dict[int, list[tuple[int, int]]] = {}
 
     def add(self, kind: Integers, node: Integers, at: Integers) -> None:
         """Add rows of these three kinds."""
+        self._intervals.clear()
         changes = zip(node.tolist(), at.tolist(), (kind == STARTED).tolist(), strict=True)
         for one, instant, started in changes:
             self._rows.setdefault(one, []).append((instant, started))
 
     def intervals(self, node: int) -> list[tuple[int, int]]:
         """Return when a node was up, as pairs of begin and end; a node without rows was always up."""
+        if node not in self._intervals:
+            self._intervals[node] = self._find_intervals(node)
+        return self._intervals[node]
+
+    def _find_intervals(self, node: int) -> list[tuple[int, int]]:
         intervals: list[tuple[int, int]] = []
         since: int | None = None
         rows = sorted(self._rows.get(node, ()))
@@ -95,9 +102,9 @@ def expected_pairs(
         begin, end = np.array(list(one_each.values()), np.int64).T
         expected += int(np.searchsorted(np.sort(born), end, "left").sum())
         expected -= int(np.searchsorted(np.sort(until), begin, "left").sum())
-        for place in np.flatnonzero(np.isin(source, list(one_each))).tolist():
-            first, last = one_each[int(source[place])]
-            expected -= bool(born[place] < last and first <= until[place])
+        first, last = np.full((2, max(nodes) + 1), -1, np.int64)  # of a node with other stays: never there
+        first[list(one_each)], last[list(one_each)] = begin, end
+        expected -= int(np.count_nonzero((born < last[source]) & (first[source] <= until)))
         stays = {node: stay for node, stay in stays.items() if node not in one_each}
     for node, intervals in stays.items():
         present = np.zeros(born.size, np.bool_)

@@ -12,6 +12,7 @@ Receptions and deliveries take 24 bytes each, received packets with messages 16;
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -125,19 +126,20 @@ class EventMeasures:
         self.addressed.add(batch, rows[BROADCAST])
         self._add_received_packets(batch, rows[RECEIVED], rows[PACKET_RECEIVED], process, at)
         self._add_sent_packets(batch, rows[SENT], at)
-        self.instants[BROADCAST].add(*self._instants(batch, rows[BROADCAST], process, at))
-        received = self._instants(batch, rows[RECEIVED], process, at)
-        delivered = self._instants(batch, rows[DELIVERED], process, at)
+        born, received, delivered, discarded = self._instants(
+            batch, [rows[code] for code in (BROADCAST, RECEIVED, DELIVERED, DISCARDED)], process, at
+        )
+        self.instants[BROADCAST].add(*born)
         self.deliveries.add(delivered, received, self.instants[RECEIVED])
         self.instants[RECEIVED].add(*received)
-        self.instants[DISCARDED].add(*self._instants(batch, rows[DISCARDED], process, at))
+        self.instants[DISCARDED].add(*discarded)
         if rows[DISCARDED].size:
             self.discard_reasons.add(self.reasons.read(batch, "reason", rows[DISCARDED]))
         if rows[OBSERVED].size:
             reason = self.reasons.read(batch, "reason", rows[OBSERVED])
             for name in np.unique(reason):
                 kept = self.observed.setdefault(int(name), Collected())
-                kept.add(*self._instants(batch, rows[OBSERVED][reason == name], process, at))
+                kept.add(*self._instants(batch, [rows[OBSERVED][reason == name]], process, at)[0])
 
     def _add_received_packets(
         self, batch: pa.RecordBatch, received: Integers, rows: Integers, process: Integers, at: Integers
@@ -180,11 +182,18 @@ class EventMeasures:
                 self.sums[plural.format(name)] += int(per_bytes[code])
 
     def _instants(
-        self, batch: pa.RecordBatch, rows: Integers, process: Integers, at: Integers
-    ) -> tuple[Integers, Integers, Integers, Integers]:
-        """Return process, source, number and instant of some rows about messages."""
+        self, batch: pa.RecordBatch, groups: Sequence[Integers], process: Integers, at: Integers
+    ) -> list[list[Integers]]:
+        """Return process, source, number and instant of some groups of rows about messages, read together."""
+        rows = np.concatenate(groups)
         source = self.process_codes.read(batch, "message_source", "message_incarnation", rows)[1]
-        return process[rows], source, read_integers(batch, "message_number", 0, rows), at[rows]
+        number = read_integers(batch, "message_number", 0, rows)
+        columns = (process.take(rows), source, number, at.take(rows))
+        ends = np.cumsum([group.size for group in groups]).tolist()
+        return [
+            [column[end - group.size : end] for column in columns]
+            for group, end in zip(groups, ends, strict=True)
+        ]
 
     def measures(self) -> Measures:
         """Return the measures of all batches added; call it once."""

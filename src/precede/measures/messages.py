@@ -60,7 +60,9 @@ class Processes:
         self._first_lives = np.concatenate((self._first_lives, unseen))
         process = self._first_lives.take(named)
         if process.min(initial=0) < 0:
-            for node in np.unique(named[process < 0]).tolist():
+            is_new = np.zeros(self._first_lives.size, np.bool_)
+            is_new[named[process < 0]] = True
+            for node in np.flatnonzero(is_new).tolist():
                 self._first_lives[node] = self.codes.setdefault(node << 32, len(self.codes))
             process = self._first_lives.take(named)
         return named, process
@@ -121,15 +123,23 @@ class MessageRows(NamedTuple):
             yield (process, message, at) if rows.all() else (process[rows], message[rows], at[rows])
 
 
+def first_of_each(values: Integers) -> Integers:
+    """Return where each different value stands first, by ascending values. `numpy.unique` loads `numpy.ma`."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    return np.asarray(order[np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: values.size])])
+
+
 class Broadcasts:
     """The broadcast messages of a run, by their birth, and a search for them by source and number."""
 
     def __init__(self, kept: Collected, window: Window | None) -> None:
         source, number, at = kept.source.take().astype(np.int64), kept.number.take(), kept.at.take()
-        self.numbers = np.unique(number)
+        self.numbers = number[first_of_each(number)]
         self.width = max(1, self.numbers.size)
         key = source * self.width + np.searchsorted(self.numbers, number)
-        self.keys, first = np.unique(key, return_index=True)
+        first = first_of_each(key)
+        self.keys = key[first]
         by_birth = np.argsort(at[first], kind="stable")
         self._index = np.empty(first.size, np.int64)
         self._index[by_birth] = np.arange(first.size)

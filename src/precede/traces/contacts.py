@@ -120,9 +120,11 @@ def contact_list(
 def of_intervals(names: Sequence[str], contacts: Intervals, presence: Presence | None = None) -> ContactList:
     """Make a contact list from the kernel's result, cut to the `presence` of nodes if that is given."""
     if presence is not None:
-        absent = np.setdiff1d(np.concatenate((contacts.a, contacts.b)), presence.node)
-        if len(absent):
-            raise BadInput(f"node {names[int(absent[0])]} has contacts, but no presence")
+        is_absent = np.zeros(len(names), np.bool_)
+        is_absent[contacts.a] = is_absent[contacts.b] = True
+        is_absent[presence.node] = False
+        if is_absent.any():
+            raise BadInput(f"node {names[int(np.argmax(is_absent))]} has contacts, but no presence")
         contacts = _cut(contacts, presence)
     return ContactList(tuple(names), *contacts, presence)
 

@@ -41,7 +41,7 @@ def command(
 
 
 def _described(entry: Entry[Any]) -> dict[str, Any]:
-    from precede.protocols.registry import option_groups, options_of_entry
+    from precede.protocols.registry import disseminations, option_groups, options_of_entry
 
     over = {name: _plain(options) for name, options in option_groups(entry).items() if name}
     return {
@@ -51,7 +51,7 @@ def _described(entry: Entry[Any]) -> dict[str, Any]:
         "order": entry.order,
         "worlds": list(entry.worlds),
         "roles": list(entry.roles),
-        "options": _plain(options_of_entry(entry)),
+        "options": _plain(options_of_entry(entry, listed=disseminations())),
         "options_over": over,
     }
 
