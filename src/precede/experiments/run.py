@@ -28,6 +28,7 @@ from precede.experiments.code_version import made_by
 from precede.experiments.faults import read_clocks, read_faults
 from precede.experiments.instant_contacts import choosing as instant_contacts
 from precede.experiments.keys import read_key, read_table
+from precede.experiments.plain_vcube.choosing import build_vertex, is_plain_vcube, vcube_world
 from precede.experiments.run_table import NEVER, RunTable
 from precede.experiments.tables import Table
 from precede.experiments.timed_contacts.choosing import build_carrying_node, is_timed, timed_world
@@ -308,6 +309,8 @@ def _assemble(
             make_world, build_node = timed_world(), build_carrying_node
         elif undisturbed and instant_contacts.is_instant(built.network, workload, options):
             make_world, build_node = instant_contacts.instant_world(), instant_contacts.build_carrying_node
+        elif undisturbed and is_plain_vcube(built, workload, options):
+            make_world, build_node = vcube_world(), build_vertex
 
     def make_node(node: NodeId, incarnation: int, random: Random) -> Node:
         context = Context(node, members, options, random, incarnation)

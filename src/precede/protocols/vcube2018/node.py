@@ -80,11 +80,15 @@ class VCubeNode(Forwarding):
         stamped = self._stamp(payload, now)
         deadline = None if lifetime is None else now + lifetime
         effects: list[Effect] = [Accept(stamped.message, None, deadline, stamped), stamped.prepared.deliver]
+        self._send_own(stamped, effects)
+        return effects
+
+    def _send_own(self, stamped: StampedMessage, effects: list[Effect]) -> None:
+        """Send an own message to the children, or to the root of a single tree."""
         if self._single_tree and self._me != ROOT:
             effects.append(Send(self._alone(stamped), ROOT, WIRED))
         else:
             self._send_to_all(stamped, len(self._children), effects)
-        return effects
 
     def _stamp(self, payload: bytes, now: Instant) -> StampedMessage:
         """Make a message with the vector entries that changed since the last one. Count it as delivered."""

@@ -66,7 +66,7 @@ class StampedMessage(Struct, frozen=True, array_like=True, dict=True):
         if id.number > 1:
             rows[id.number - 1] = rows.get(id.number - 1, 0) | 1 << id.source
         entries = [new_row(number, mask) for number, mask in sorted(rows.items())]
-        return Prepared(id.source, id.number, self.message, entries, self.entries)
+        return Prepared(id.source, id.number, self.message, entries, self.entries, self.past)
 
 
 class VCubePacket(Packet, frozen=True, gc=False):

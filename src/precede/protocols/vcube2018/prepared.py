@@ -35,7 +35,8 @@ class Prepared:
 
     `at_once` are the effects of a message that is delivered on arrival. If all entries have the message's own
     number, `needs` has them and the message itself: one operation then tells whether a node has delivered all
-    of them but not the message. Otherwise `needs` is None.
+    of them but not the message. Otherwise `needs` is None. `past` is that of the stamped message. `serial` is
+    the place of the message among those of its world, where the driver numbers them; else -1.
     """
 
     __slots__ = (
@@ -45,15 +46,21 @@ class Prepared:
         "entries",
         "needs",
         "number",
+        "past",
         "rows",
+        "serial",
         "size_bytes",
         "slot",
         "source",
     )
 
-    def __init__(self, source: NodeId, number: int, message: Message, rows: list[Row], entries: int) -> None:
+    def __init__(
+        self, source: NodeId, number: int, message: Message, rows: list[Row], entries: int, past: int = 0
+    ) -> None:
         self.source = source
         self.number = number
+        self.past = past
+        self.serial = -1
         self.slot: Any = slot_of(source, number)
         self.rows = rows
         self.entries = entries

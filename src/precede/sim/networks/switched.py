@@ -76,13 +76,19 @@ class Switched(Network):
                     self.send(sender, Send(packet, peer, over))
         else:
             world = self.world
-            leaves = port.leave(world.now)
-            takes = port.delays.next() if self._per_packet else self._crossing(port, to)
+            at = self.lands_at(sender, to, world.now)
             if self.crashes:
                 world.transmitted(sender, packet, to, over)
-                world.schedule(leaves + takes + self.processing, self._land, port, leaves, to, packet, over)
+                world.schedule(at, self._land, port, port.free, to, packet, over)
             else:
-                world.dispatch(leaves + takes + self.processing, to, packet, sender, over)
+                world.dispatch(at, to, packet, sender, over)
+
+    def lands_at(self, sender: NodeId, to: NodeId, now: Instant) -> Instant:
+        """Queue one more packet of a node. Return when its receiver has processed it, if no node goes down."""
+        port = self._ports[sender]
+        leaves = port.leave(now)
+        takes = port.delays.next() if self._per_packet else self._crossing(port, to)
+        return leaves + takes + self.processing
 
     def cancel(self, sender: NodeId, key: Key) -> None:
         """Takes back a keyed packet that is still queued; its place in the queue stays empty."""

@@ -1,0 +1,130 @@
+"""What the vertices of a world write and send: rows of the event log, and packets in the wheel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from precede.core.effects import WIRED
+from precede.core.identity import NodeId
+from precede.core.messages import Message
+from precede.eventlog.rows import Rows
+from precede.eventlog.schema import PACKET_RECEIVED, SENT
+from precede.experiments.plain_vcube.wheel import Wheel
+from precede.protocols.vcube2018.packets import StampedMessage
+from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared
+from precede.sim.networks.switched import Switched
+
+NODE_BITS: Final = 16
+"""A word of the wheel has the content of a packet, its receiver and its sender, from the high bits down."""
+AGGREGATES: Final = 1 << 30
+"""A content below this is the serial number of a message; from here on it is the place of an aggregate."""
+
+
+@final
+class Aggregate:
+    """A packet with several messages, in the order in which the sender received them."""
+
+    __slots__ = ("entries", "messages", "size_bytes")
+
+    def __init__(self, messages: list[Prepared]) -> None:
+        self.messages = messages
+        self.entries = 0
+        self.size_bytes = HEADER_BYTES
+        for message in messages:
+            self.entries += message.entries
+            self.size_bytes += message.size_bytes
+
+
+@final
+class Output:
+    """Writes the rows and sends the packets of all vertices, at the instant `now`.
+
+    `messages` and `stamped` are the messages of the world by serial number.
+    """
+
+    def __init__(self, rows: Rows, code: int, network: Switched) -> None:
+        self.now = 0
+        self.wheel = Wheel()
+        self.messages: list[Prepared] = []
+        self.stamped: list[StampedMessage] = []
+        self.on_deliver: Callable[[NodeId, Message], None] | None = None
+        self._rows = rows
+        self._code = code
+        self._network = network
+        self._aggregates: list[Aggregate | None] = []
+        self._unused: list[int] = []
+
+    def number(self, stamped: StampedMessage) -> Prepared:
+        """Give a new message its serial number."""
+        message: Prepared = stamped.prepared
+        message.serial = len(self.messages)
+        self.messages.append(message)
+        self.stamped.append(stamped)
+        return message
+
+    # -- rows ----------------------------------------------------------------------------------------------
+
+    def received(self, process: int, message: Prepared) -> None:
+        self._rows.received(process, self.now, message.arrive)
+
+    def delivered(self, node: NodeId, process: int, message: Prepared) -> None:
+        self._rows.delivered(process, self.now, message.deliver)
+        if self.on_deliver is not None:
+            self.on_deliver(node, message.deliver.message)
+
+    def packet_received(self, process: int, content: i64, sender: NodeId) -> None:
+        if content < AGGREGATES:
+            self._single_row(PACKET_RECEIVED, process, self.messages[content], sender)
+        else:
+            aggregate = self._aggregates[content - AGGREGATES]
+            assert aggregate is not None
+            self._aggregate_row(PACKET_RECEIVED, process, aggregate, sender)
+
+    def _single_row(self, kind: int, process: int, message: Prepared, peer: NodeId) -> None:
+        entries = message.entries
+        size = HEADER_BYTES + message.size_bytes
+        control = ENTRY_BYTES * entries
+        self._rows.sized_packet(kind, self._code, process, self.now, peer, WIRED, size, control, entries, 1)
+
+    def _aggregate_row(self, kind: int, process: int, aggregate: Aggregate, peer: NodeId) -> None:
+        entries, size, count = aggregate.entries, aggregate.size_bytes, len(aggregate.messages)
+        control = ENTRY_BYTES * entries
+        self._rows.sized_packet(kind, self._code, process, self.now, peer, WIRED, size, control, entries, count)
+
+    # -- packets -------------------------------------------------------------------------------------------
+
+    def send(self, node: NodeId, process: int, message: Prepared, to: NodeId) -> None:
+        """Send a packet with one message."""
+        self._single_row(SENT, process, message, to)
+        self._fly(message.serial, node, to)
+
+    def send_aggregate(self, node: NodeId, process: int, messages: list[Prepared], to: NodeId) -> None:
+        """Send a packet with several messages."""
+        if len(messages) == 1:
+            self.send(node, process, messages[0], to)
+            return
+        aggregate = Aggregate(messages)
+        self._aggregate_row(SENT, process, aggregate, to)
+        if self._unused:
+            place = self._unused.pop()
+            self._aggregates[place] = aggregate
+        else:
+            place = len(self._aggregates)
+            self._aggregates.append(aggregate)
+        self._fly(AGGREGATES + place, node, to)
+
+    def take_aggregate(self, content: i64) -> list[Prepared]:
+        """Return the messages of an aggregate that has arrived, and forget it."""
+        place = content - AGGREGATES
+        aggregate = self._aggregates[place]
+        assert aggregate is not None
+        self._aggregates[place] = None
+        self._unused.append(place)
+        return aggregate.messages
+
+    def _fly(self, content: i64, node: i64, to: i64) -> None:
+        at: i64 = self._network.lands_at(node, to, self.now)
+        self.wheel.add(at, (content << NODE_BITS | to) << NODE_BITS | node)
