@@ -88,16 +88,16 @@ def _is_cut_off(plan: Plan, source: NodeId, stays: Mapping[NodeId, tuple[Instant
     world = plan.run.world
     if world.get("speed") or world.get("partitions") or not world.get("connected", True):
         return False
-    motion = Motion(
-        scattered_connected(world["nodes"], *world["field"], world["reach"], Generators(plan.run.seed))
-    )
+    width, height = world["field"]
+    reach = world["reach"]
+    motion = Motion(scattered_connected(len(stays), width, height, reach, Generators(plan.run.seed)))
     leave = stays[source][1] - parse_duration(world.get("linger", "0s"))
     changes = sorted({leave, *(at for stay in stays.values() for at in stay if leave < at < _NEVER)})
     heard = {source: None}
     for now in changes:
         edge = [node for node in heard if stays[node][0] <= now < stays[node][1]]
         while edge:
-            for node in motion.in_range(edge.pop(), world["reach"], 0):
+            for node in motion.in_range(edge.pop(), reach, 0):
                 if node not in heard and stays[node][0] <= now < stays[node][1]:
                     heard[node] = None
                     edge.append(node)
