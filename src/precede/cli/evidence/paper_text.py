@@ -53,6 +53,7 @@ def _lines(result: Reproduction, evidence: Reproduction | None, results: Results
     yield from _counts(result)
     yield from _pictures(result, page)
     yield from _causes(judged)
+    yield from _open_claims(result)
     yield from _choices(result, results)
     yield from _fold(f"All {len(judged)} judged claims", _table_by(key, judged, "paper"))
     if evidence is not None and evidence.comparisons:
@@ -102,7 +103,7 @@ def _pictures(result: Reproduction, page: Path) -> Iterator[str]:
     drawn = [(_exhibit_of(spec.name, exhibits), spec, figure) for spec, figure in figures_of(result)]
     for exhibit, comparisons in exhibits.items():
         pictures = [(spec.name, figure) for of, spec, figure in drawn if of == exhibit]
-        if all(spec.series or not figure.marks for of, spec, figure in drawn if of == exhibit):
+        if not any(figure.marks and _has_intervals(figure) for _, figure in pictures):
             # no picture has published values beside ours with an interval
             name = f"{exhibit}-claims" if pictures else exhibit
             pictures += [(name, figure) for figure in _beside_published(exhibit, comparisons)]
@@ -120,6 +121,10 @@ def _pictures(result: Reproduction, page: Path) -> Iterator[str]:
         yield findings.get("others", "")
         yield ""
         yield from _drawn(others, page)
+
+
+def _has_intervals(figure: Figure) -> bool:
+    return any(point.low is not None for curve in figure.curves for point in curve.points)
 
 
 def _exhibit_of(name: str, exhibits: Iterable[str]) -> str | None:
@@ -201,6 +206,40 @@ def _causes(judged: Sequence[Comparison]) -> Iterator[str]:
         cause = f"{why} ({shown_by})" if why else "no cause was found yet"
         yield f"* {', '.join(named)}: {cause}."
     yield ""
+
+
+def _open_claims(result: Reproduction) -> Iterator[str]:
+    """Yield what would decide each open claim, if `figures.toml` has a sentence about the open ones."""
+    sentence = read_findings(result.request.folder / "figures.toml").get("open")
+    undecided = [one for one in result.comparisons if one.status == "open"]
+    if sentence is None or not undecided:
+        return
+    yield "### Open, and what would decide it"
+    yield ""
+    yield sentence
+    yield ""
+    header = ("claim", "paper", "ours", "95 % interval", "by its mean", "needs so many times the runs")
+    rows: list[list[Cell]] = []
+    for one in undecided:
+        inclined, factor = _needed(one)
+        rows.append([f"`{one.claim.id}`", published(one.claim), ours(one), interval(one), inclined, factor])
+    yield from _fold(f"{len(rows)} open claims", markdown(Table("What would decide open claims", header, rows)))
+
+
+def _needed(one: Comparison) -> tuple[str, Cell]:
+    """Return how an open claim would be decided by its mean alone, and how many times the runs that would take.
+
+    An interval shrinks with the root of the runs; it has to lie on one side of the nearest limit.
+    """
+    if one.ours is None or one.interval is None or one.ours[0] != one.ours[1]:
+        return "", None
+    mean, half = one.ours[0], (one.interval[1] - one.interval[0]) / 2
+    low, high = one.claim.bounds
+    limits = [end for end in (low - one.claim.reach(low), high + one.claim.reach(high)) if math.isfinite(end)]
+    distance = min((abs(mean - end) for end in limits), default=0.0)
+    inside = low - one.claim.reach(low) <= mean <= high + one.claim.reach(high)
+    factor = (half / distance) ** 2 if distance else math.inf
+    return "reproduced" if inside else "not reproduced", math.ceil(factor) if factor < 100 else "over 100"
 
 
 def _choices(result: Reproduction, results: Results) -> Iterator[str]:

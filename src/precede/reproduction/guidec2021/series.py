@@ -14,13 +14,13 @@ from precede.core.instants import SECOND
 from precede.experiments.worlds.kinds import BuiltWorld
 from precede.reproduction.guidec2021.measures import ONE_BUS, TWENTY_MINUTES, read_delays, stays_of_five_minutes
 
-TRANSIT_CELLS: Final = 80
-WAIT_CELLS: Final = 40
-CELLS_PER_TENFOLD: Final = 8
+TRANSIT_CELLS: Final = 60
+WAIT_CELLS: Final = 30
+CELLS_PER_TENFOLD: Final = 6
 SHORTEST_WAIT_S: Final = 0.1
 """A grid over transit and wait; a dot for each cell that has a message looks like a dot for each message.
 
-Few messages wait for long on buses, so their waits are on a logarithmic axis: eight cells from 0.1 to 1 s, as
+Few messages wait for long on buses, so their waits are on a logarithmic axis: six cells from 0.1 to 1 s, as
 many from 1 to 10 s, and so on. Shorter waits are not on it.
 """
 
