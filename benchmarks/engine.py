@@ -2,23 +2,36 @@
 
 Measured in the same run: the bare heapq loop over the same event times, and SimPy with one callback per
 packet writing the same rows. `python -m benchmarks.engine --json`
+
+The node is interpreted, as a protocol that somebody writes in plain Python. With `--compile` the same text is
+also measured compiled, as the built-in protocols are: engine and node are compiled together in a temporary
+folder (or in `--folder`, which may be used again), which takes one to two minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import heapq
+import importlib.util
 import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
 from random import Random
-from typing import ClassVar
 
 import simpy
 
+import benchmarks.tree.node
 from benchmarks.measuring import Tape, built, interleaved
-from precede.core.effects import Accept, Arrive, Deliver, Effects, Medium, Send
+from benchmarks.tree.compiling import compile_with_node
+from benchmarks.tree.packet import TreePacket
+from precede.core.compiling import is_compiled
+from precede.core.effects import Deliver
 from precede.core.identity import MessageId, NodeId
-from precede.core.instants import Instant
-from precede.core.messages import Message, Packet
+from precede.core.messages import Message
 from precede.core.node import Node
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.schema import DELIVERED, SENT
@@ -30,51 +43,25 @@ from precede.sim.world import World
 DELAY = "uniform(0.001, 0.1)"
 
 
-class TreePacket(Packet, frozen=True, gc=False):
-    """A message on its way down the tree of its source."""
-
-    kind: ClassVar[str] = "tree"
-    size_bytes: int
-    control_bytes: int
-    control_entries: int
-    messages: int
-    message: Message
-
-
-class TreeNode(Node):
-    """Forwards along the binomial tree of the source: a node v has position v xor source in it."""
-
-    def __init__(self, node: NodeId, bits: int) -> None:
-        self.node = node
-        self.bits = bits
-
-    def broadcast(self, payload: bytes, now: Instant, to: object = None, lifetime: object = None) -> Effects:
-        message = Message(MessageId(self.node, 0, 1), payload)
-        packet = TreePacket(120, 20, 1, 1, message)
-        return [
-            Accept(message),
-            Deliver(message),
-            *[Send(packet, self.node ^ (1 << bit)) for bit in range(self.bits)],
-        ]
-
-    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
-        message = packet.message  # type: ignore[attr-defined]
-        place = self.node ^ message.id.source
-        effects: list[object] = [Arrive((message,)), Deliver(message)]
-        bit = 1
-        while not place & bit:
-            effects.append(Send(packet, self.node ^ bit))
-            bit <<= 1
-        return effects  # type: ignore[return-value]
+def interpreted_node() -> Callable[[NodeId, int], Node]:
+    """The class `TreeNode` from its text, also where its module is compiled."""
+    text = Path(benchmarks.tree.node.__file__).with_name("node.py")
+    spec = importlib.util.spec_from_file_location("interpreted_tree_node", text)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    node: Callable[[NodeId, int], Node] = module.TreeNode
+    return node
 
 
-def flood(nodes: int) -> Recorder:
+def flood(nodes: int, make_node: Callable[[NodeId, int], Node]) -> Recorder:
     """Runs the whole flood with our engine."""
     bits = nodes.bit_length() - 1
     recorder = Recorder("bench", [str(node) for node in range(nodes)], NoSink(), packets_received=False)
 
     def make(node: NodeId, incarnation: int, random: Random) -> Node:
-        return TreeNode(node, bits)
+        return make_node(node, bits)
 
     world = World(1, nodes, make, PointToPoint(Distribution(DELAY)), recorder)
     for node in range(nodes):
@@ -155,16 +142,23 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--nodes", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--compile", action="store_true", help="measure the compiled node too")
+    parser.add_argument("--folder", type=Path, help="where --compile builds; a build that is there is used")
     options = parser.parse_args()
+    if options.compile:
+        run_compiled(options)
+        return
     tape = tape_of(options.nodes)
-    best = interleaved(
-        {
-            "bare_loop": tape.bare_loop,
-            "precede": lambda: flood(options.nodes),
-            "simpy": lambda: flood_simpy(options.nodes),
-        },
-        options.rounds,
-    )
+    interpreted = interpreted_node()
+    contenders: dict[str, Callable[[], object]] = {
+        "bare_loop": tape.bare_loop,
+        "precede": lambda: flood(options.nodes, interpreted),
+        "simpy": lambda: flood_simpy(options.nodes),
+    }
+    if is_compiled(benchmarks.tree.node):
+        compiled = benchmarks.tree.node.TreeNode
+        contenders["precede_compiled_node"] = lambda: flood(options.nodes, compiled)
+    best = interleaved(contenders, options.rounds)
     packets = options.nodes * (options.nodes - 1)
     result = {
         "built": built(),
@@ -174,7 +168,22 @@ def main() -> None:
         "ratio_to_bare_loop": round(best["precede"] / best["bare_loop"], 3),
         "ratio_to_simpy": round(best["precede"] / best["simpy"], 3),
     }
+    if "precede_compiled_node" in best:
+        ratio = best["precede_compiled_node"] / best["bare_loop"]
+        result["ratio_to_bare_loop_compiled_node"] = round(ratio, 3)
     print(json.dumps(result, indent=None if options.json else 2))
+
+
+def run_compiled(options: argparse.Namespace) -> None:
+    """Build the engine with the node, and measure in a process that imports this build."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        modules = compile_with_node(folder.resolve())
+        command = [sys.executable, "-m", "benchmarks.engine", f"--nodes={options.nodes}"]
+        command += [f"--rounds={options.rounds}", *(["--json"] if options.json else [])]
+        environment = {**os.environ, "PYTHONPATH": str(modules)}
+        subprocess.run(command, cwd=folder, env=environment, check=True)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ except ImportError:
     from precede.core.compiling import read_i64_le
 
 _FIRST_BLOCK: Final = 64
+_GROWTH: Final = 4
 _BLOCK: Final = 4096
 _WIDTH: Final = 8
 
@@ -30,7 +31,7 @@ class Draws:
         place = self._place
         if place == len(self._drawn):
             self._drawn = self._block(self._count).tobytes()
-            self._count = min(2 * self._count, self._size)
+            self._count = min(_GROWTH * self._count, self._size)
             place = 0
         self._place = place + _WIDTH
         return read_i64_le(self._drawn, place)

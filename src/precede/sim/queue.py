@@ -43,7 +43,7 @@ class Event:
 
 
 @final
-@mypyc_attr(acyclic=True)
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Landing(Event):
     """A packet reaches a node. It refers to no node or world, so garbage collection need not track it."""
 
@@ -67,6 +67,10 @@ class Call(Event):
         self.when = when
         self.function = function
         self.arguments = arguments
+
+
+TAKEN: Final = Event(0)
+"""Stands in `current` for an event that was taken out: its memory serves for the next event."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

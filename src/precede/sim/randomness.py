@@ -134,7 +134,13 @@ class Distribution:
     def draws(self, generators: Generators, *name: str | int, unit: int = SECOND) -> Draws:
         """Like `drawing`, but returns an object, which is faster for very many draws."""
         generator = _UNUSED if self.name == "constant" else generators.numpy(*name)
-        return Draws(lambda count: np.rint(self.block(generator, count) * unit).astype(np.int64))
+
+        def block(count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+            drawn = self.block(generator, count)
+            drawn *= unit
+            return np.rint(drawn, out=drawn).astype(np.int64)
+
+        return Draws(block)
 
     def __str__(self) -> str:
         return self.written

@@ -27,7 +27,7 @@ from precede.sim.clocks import Clock
 from precede.sim.hosted_node import HostedNode
 from precede.sim.networks.network import Network
 from precede.sim.node_inputs import NodeInputs
-from precede.sim.queue import LAST_PHASE, PHASE_BITS, Call, Landing, Soon
+from precede.sim.queue import LAST_PHASE, PHASE_BITS, TAKEN, Call, Landing, Soon
 from precede.sim.randomness import Generators
 
 MakeNode: TypeAlias = Callable[[NodeId, int, Random], Node]
@@ -103,6 +103,7 @@ class World(NodeInputs):
             event = queue.current[queue.place]
             if event.when > limit:
                 return False
+            queue.current[queue.place] = TAKEN
             queue.place += 1
             self.now = event.when >> PHASE_BITS
             if isinstance(event, Landing):

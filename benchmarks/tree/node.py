@@ -1,0 +1,45 @@
+"""The node of the tree protocol. `benchmarks.engine --compile` runs the same text interpreted and compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.tree.packet import TreePacket
+from precede.core.effects import Accept, Arrive, Deliver, Effect, Effects, Medium, Send
+from precede.core.identity import MessageId, NodeId
+from precede.core.instants import Duration, Instant
+from precede.core.messages import Message, Packet
+from precede.core.node import Node
+
+
+class TreeNode(Node):
+    """Forwards along the binomial tree of the source: a node v has position v xor source in it."""
+
+    def __init__(self, node: NodeId, bits: int) -> None:
+        self.node = node
+        self.bits = bits
+
+    def broadcast(
+        self,
+        payload: bytes,
+        now: Instant,
+        to: Sequence[NodeId] | None = None,
+        lifetime: Duration | None = None,
+    ) -> Effects:
+        message = Message(MessageId(self.node, 0, 1), payload)
+        packet = TreePacket(120, 20, 1, 1, message)
+        return [
+            Accept(message),
+            Deliver(message),
+            *[Send(packet, self.node ^ (1 << bit)) for bit in range(self.bits)],
+        ]
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        message = packet.message  # type: ignore[attr-defined]
+        place = self.node ^ message.id.source
+        effects: list[Effect] = [Arrive((message,)), Deliver(message)]
+        bit = 1
+        while not place & bit:
+            effects.append(Send(packet, self.node ^ bit))
+            bit <<= 1
+        return effects
