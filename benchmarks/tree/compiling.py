@@ -26,7 +26,7 @@ def compile_with_node(folder: Path) -> Path:
     """
     modules = folder / "src"
     if not list((modules / "benchmarks" / "tree").glob("node.*.so")):
-        for name in ("setup.py", "pyproject.toml", "README.md"):
+        for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(ROOT / name, folder / name)
         text_only = shutil.ignore_patterns("*.so", "__pycache__")
         shutil.copytree(ROOT / "src" / "precede", modules / "precede", ignore=text_only, dirs_exist_ok=True)
