@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from precede.core.effects import Discard, Effect, Effects, Key, Persist, SetTimer
 from precede.core.identity import MessageId, NodeId
@@ -136,7 +136,7 @@ class DeltaCausal(Ordering):
 
     def _arrive_one(self, parsed: ParsedEnvelope, now: Instant, effects: list[Effect]) -> None:
         past = self._past
-        last = past.tops.get(parsed.stream)
+        last = past.top_of(parsed.name)
         if last is not None and parsed.number <= last.number:
             effects.append(Discard(parsed.message, "duplicate"))
             return
@@ -148,10 +148,11 @@ class DeltaCausal(Ordering):
             self._arrive_unpruned(parsed, barrier, last, now, effects)
             return
         barrier_tops: list[Top | None] = []
+        at: i64 = now
         for position, entry in enumerate(barrier):
-            top = past.tops.get(entry.stream)
+            top = past.top_of(entry)
             barrier_tops.append(top)
-            if (top is None or top.number < entry.number) and entry.deadline > now:
+            if (top is None or top.number < entry.number) and entry.deadline > at:
                 self._waiting.file(Pending(parsed, barrier, position, now))
                 self._held.hold(parsed.envelope, effects)
                 return
@@ -227,10 +228,11 @@ class DeltaCausal(Ordering):
     def _first_lacked(self, barrier: list[MessageName], begin: int, now: Instant) -> int:
         """Return the position of an entry from `begin` on that is neither delivered nor expired; -1 if none."""
         past = self._past
+        at: i64 = now
         for position in range(begin, len(barrier)):
             entry = barrier[position]
             top = past.top_of(entry)
-            if (top is None or top.number < entry.number) and entry.deadline > now:
+            if (top is None or top.number < entry.number) and entry.deadline > at:
                 return position
         return -1
 
@@ -241,7 +243,7 @@ class DeltaCausal(Ordering):
         """
         parsed = pending.parsed
         self._waiting.finish(pending)
-        last = self._past.tops.get(parsed.stream)
+        last = self._past.top_of(parsed.name)
         passed = last is not None and parsed.number <= last.number
         if passed or parsed.deadline <= now:
             self._discard(parsed, "duplicate" if passed else "expired_pending", effects)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias, final
 
 import msgspec
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64
 
 from precede.core.effects import Effect, Persist
 from precede.core.identity import MessageNumber
@@ -42,9 +42,9 @@ class Top:
 
     def __init__(self, name: MessageName, until: Instant) -> None:
         self.name = name
-        self.number = name.number
-        self.deadline = name.deadline
-        self.until = until
+        self.number: i64 = name.number
+        self.deadline: i64 = name.deadline
+        self.until: i64 = until
         self.in_barrier = True
 
     def advance(self, name: MessageName) -> None:
@@ -56,7 +56,7 @@ class Top:
         self.until = max(self.until, name.deadline)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@final
 class Past:
     """The last deliveries by stream, and the barrier entries besides them in `outliving`, by `MessageName.key`.
 
@@ -77,7 +77,7 @@ class Past:
 
     def deliver(self, name: MessageName, barrier: list[MessageName]) -> None:
         """Record a delivery. Keep the entries of its barrier that outlive it; with `prune`, drop the others."""
-        self.deliver_after(name, barrier, [self.tops.get(entry.stream) for entry in barrier])
+        self.deliver_after(name, barrier, [self.top_of(entry) for entry in barrier])
 
     def deliver_after(self, name: MessageName, barrier: list[MessageName], tops: list[Top | None]) -> None:
         """Do the same; `tops` are those of the streams in the barrier.
@@ -93,9 +93,9 @@ class Past:
             elif prune:
                 if top is not None and top.number <= entry.number and top.deadline <= deadline:
                     self.cover(top)
-                if entry.key in outliving:
+                if outliving and entry.key in outliving:
                     del outliving[entry.key]
-        self.follow(self.tops.get(name.stream), name)
+        self.follow(self.top_of(name), name)
 
     def follow(self, top: Top | None, name: MessageName) -> None:
         """Record the delivery of a message after `top`, the last one of its stream."""
@@ -111,19 +111,20 @@ class Past:
         self._add(Top(name, name.deadline))
 
     def _add(self, top: Top) -> None:
-        name, by_place = top.name, self._by_place
+        name, place, by_place = top.name, top.name.place, self._by_place
         self.tops[name.stream] = top
         self.named += 1
-        if name.place >= len(by_place):
-            by_place += [None] * (name.place + 1 - len(by_place))
-        if name.place >= 0:
-            by_place[name.place] = top
+        if place >= len(by_place):
+            by_place += [None] * (place + 1 - len(by_place))
+        if place >= 0:
+            by_place[place] = top
 
-    def top_of(self, entry: MessageName) -> Top | None:
-        """Return the last delivery of a predecessor's stream."""
-        if entry.place < 0:
-            return self.tops.get(entry.stream)
-        return self._by_place[entry.place] if entry.place < len(self._by_place) else None
+    def top_of(self, name: MessageName) -> Top | None:
+        """Return the last delivery of a message's stream."""
+        place = name.place
+        if place < 0:
+            return self.tops.get(name.stream)
+        return self._by_place[place] if place < len(self._by_place) else None
 
     def advance(self, top: Top, name: MessageName) -> None:
         """Record that a later message of a stream is delivered, and put it into the barrier."""
@@ -224,26 +225,27 @@ def deliver_simple(
     than the message, and no message waits for this one. It does what `Past.deliver` does, written out for
     speed: a contact brings a newcomer hundreds of messages, and nearly all of them are simple.
     """
-    tops, further = past.tops, list[Top]()
+    further = list[Top]()
+    at: i64 = now
     while position < len(contents) and not past.outliving:
         parsed = contents[position]
-        number, deadline = parsed.number, parsed.deadline
-        last = tops.get(parsed.stream)
-        if deadline <= now or (last is not None and (number <= last.number or last.deadline > deadline)):
+        number, deadline, name = parsed.number, parsed.deadline, parsed.name
+        last = past.top_of(name)
+        if deadline <= at or (last is not None and (number <= last.number or last.deadline > deadline)):
             return position
-        if waited_for and (number > (0 if last is None else last.number) + 1 or parsed.name.key in waited_for):
+        if waited_for and (number > (0 if last is None else last.number) + 1 or name.key in waited_for):
             return position
         covered: Top | None = None
         barrier = barrier_of(parsed)
         if parsed.outlived:
             return position
         for entry in barrier:
-            top = tops.get(entry.stream)
+            top = past.top_of(entry)
             if top is None:
-                if entry.deadline > now:
+                if entry.deadline > at:
                     break
             elif top.number <= entry.number:
-                if top.number < entry.number and entry.deadline > now:
+                if top.number < entry.number and entry.deadline > at:
                     break
                 if top.in_barrier and top.deadline <= deadline:
                     if covered is None:
@@ -256,9 +258,9 @@ def deliver_simple(
                 for top in further:
                     past.cover(top)
             if last is None:
-                past.begin(parsed.name)
+                past.begin(name)
             else:
-                past.advance(last, parsed.name)
+                past.advance(last, name)
             effects.append(parsed.deliver)
             position += 1
             if further:

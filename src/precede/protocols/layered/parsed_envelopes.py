@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, final
 
+from mypy_extensions import i64
+
 from precede.core.effects import Arrive, Deliver, Discard
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
@@ -41,7 +43,8 @@ def key_of(stream: Any, number: int) -> Any:
 class MessageName:
     """A message as barriers name it. `entry` is the name as it travels: (stream, number, deadline).
 
-    `key` is its dictionary key (`key_of`). `place` is its stream, if that is a small number, else -1.
+    `key` is its dictionary key (`key_of`). `place` is its stream, if that is a small number, else -1. Numbers
+    are machine words where this module is compiled: every reception reads them.
     """
 
     __slots__ = ("deadline", "entry", "key", "number", "place", "stream")
@@ -49,10 +52,10 @@ class MessageName:
     def __init__(self, entry: Any) -> None:
         self.entry = entry
         self.stream = entry[0]
-        self.number: int = entry[1]
-        self.deadline: Instant = entry[2]
+        self.number: i64 = entry[1]
+        self.deadline: i64 = entry[2]
         self.key: Any = key_of(entry[0], entry[1])
-        self.place = entry[0] if isinstance(entry[0], int) and entry[0] < _MOST_PLACES else -1
+        self.place: i64 = entry[0] if isinstance(entry[0], int) and entry[0] < _MOST_PLACES else -1
 
 
 @final
@@ -89,8 +92,8 @@ class ParsedEnvelope:
         id = message.id
         deadline: Instant = NEVER if envelope.deadline is None else envelope.deadline
         self.stream: Any = (id.source, id.incarnation) if id.incarnation else id.source
-        self.number: int = id.number  # what every reception reads comes first: it shares a cache line
-        self.deadline = deadline
+        self.number: i64 = id.number  # what every reception reads comes first: it shares a cache line
+        self.deadline: i64 = deadline
         self.barrier: list[MessageName] | None = None
         self.deliver = Deliver(message, envelope)
         self.outlived = False
