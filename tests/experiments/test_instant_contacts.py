@@ -3,52 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from precede.eventlog.sinks import TableSink
-from precede.experiments.instant_contacts import choosing
+from precede.experiments.contact_worlds import choosing
 from precede.experiments.instant_contacts.world import InstantWorld
-from precede.experiments.run import prepare
 from precede.experiments.scenario import read_scenario
 from precede.sim.world import World
+from tests.experiments.contact_runs import SHARED_PATH_TOO, assert_same, world_of, write_comings_and_goings
 
 SHORT = {"lifetime": "90s", "end": "7min"}
+MIXED = {"workload.lifetime": "uniform(10, 200)"}
 RUNS = {
     "one lifetime": ("delta_causal", SHORT),
     "as in the paper": ("delta_causal", {**SHORT, "lazy_expiry": "true", "prune": "false", "sweep": "0s"}),
-    "mixed lifetimes": ("delta_causal", {**SHORT, "workload.lifetime": "uniform(10, 200)"}),
+    "mixed lifetimes": ("delta_causal", {**SHORT, **MIXED}),
     "lifetimes of predecessors": ("delta_causal", {**SHORT, "monotone": "true", "log": "messages"}),
     "answers": ("delta_causal", {**SHORT, "replies": "0.02", "reply_after": "uniform(0, 5)"}),
     "no gauges": ("delta_causal", {**SHORT, "gauges": "none"}),
     "no lifetime": ("causal_barrier", {"end": "6min"}),
     "another rule": ("hash_dag", {"end": "6min"}),
     "no order": ("unordered", {"end": "6min"}),
+    "random order": ("delta_causal", {**SHORT, "order": "random"}),
+    "random order, mixed lifetimes": ("delta_causal", {**SHORT, **MIXED, "order": "random"}),
+    "random order, as in the paper": (
+        "delta_causal",
+        {**SHORT, "order": "random", "lazy_expiry": "true", "prune": "false"},
+    ),
+    "random order, no lifetime": ("causal_barrier", {"end": "6min", "order": "random"}),
+    "oldest first": ("delta_causal", {**SHORT, "order": "oldest"}),
+    "newest first": ("delta_causal", {**SHORT, **MIXED, "order": "newest", "log": "messages"}),
+    "by source": ("delta_causal", {**SHORT, "order": "per_source"}),
 }
-
-
-def results(run: Any, make_world: type[World] | None) -> tuple[type[World], pa.Table, pa.Table, Any]:
-    sink = TableSink()
-    prepared = prepare(run, sink, make_world=make_world)
-    prepared.world.run(prepared.end)
-    if prepared.world.gauged:
-        prepared.world.sample_gauges()
-    prepared.recorder.flush()
-    counts = prepared.world.handled, dict(prepared.built.network.counters())
-    return type(prepared.world), sink.events(), sink.gauges(), counts
-
-
-def assert_same(run: Any) -> pa.Table:
-    """Carry out a run on both paths, and return its rows."""
-    shared, instant = results(run, World), results(run, None)
-    assert (shared[0], instant[0]) == (World, InstantWorld)
-    assert instant[1].equals(shared[1])
-    assert instant[2].equals(shared[2])
-    assert instant[3] == shared[3]
-    return instant[1]
+ORDERS = ("received", "random", "newest", "per_source")
 
 
 @pytest.fixture(autouse=True)
@@ -60,11 +47,13 @@ def also_plain(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_rows_are_those_of_the_shared_path(name: str) -> None:
     protocol, settings = RUNS[name]
     settings = {"every": "10s", "first": "2s", **settings}
-    assert assert_same(read_scenario("pedestrians", protocol, 5, settings)).num_rows > 5_000
+    rows, _ = assert_same(read_scenario("pedestrians", protocol, 5, settings), InstantWorld)
+    assert rows.num_rows > 5_000
 
 
+@pytest.mark.parametrize("order", ["received", "random"])
 @pytest.mark.parametrize("lifetime", ["2s", "40s"])
-def test_first_messages_that_cross(tmp_path: Path, lifetime: str) -> None:
+def test_first_messages_that_cross(tmp_path: Path, lifetime: str, order: str) -> None:
     links = ("a,b", "b,c", "c,d", "a,d", "d,e", "b,e", "e,f")
     lines = [f"{link},{start},{start + 7}" for start in range(1, 40, 9) for link in links]
     (tmp_path / "contacts.csv").write_text("\n".join(["a,b,start,end", *lines]) + "\n")
@@ -77,58 +66,29 @@ def test_first_messages_that_cross(tmp_path: Path, lifetime: str) -> None:
         run = { protocol = "delta_causal" }
         """
     )
-    rows = assert_same(read_scenario(str(tmp_path / "world.toml"), None, 1, {"lifetime": lifetime}))
+    settings = {"lifetime": lifetime, "order": order}
+    rows, _ = assert_same(read_scenario(str(tmp_path / "world.toml"), None, 1, settings), InstantWorld)
     assert rows["packet_kind"].to_pylist().count("have") > 5
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(8))
 def test_nodes_that_come_back(tmp_path: Path, seed: int) -> None:
-    random = Random(seed)
-    stays, contacts = ["node,enter,leave"], ["a,b,start,end"]
-    for node in range(12):
-        begin = 0
-        for _ in range(6):
-            enter = begin + random.randrange(20)
-            begin = enter + 10 + random.randrange(80)
-            stays.append(f"n{node},{enter},{begin}")
-    for _ in range(300):
-        a, b = random.sample(range(12), 2)
-        start = random.randrange(500)
-        contacts.append(f"n{a},n{b},{start},{start + random.randrange(1, 40)}")
-    (tmp_path / "nodes.csv").write_text("\n".join(stays) + "\n")
-    (tmp_path / "contacts.csv").write_text("\n".join(contacts) + "\n")
-    (tmp_path / "world.toml").write_text(
-        """
-        world = { kind = "contacts", contacts = "contacts.csv", nodes = "nodes.csv" }
-        workload = { every = "uniform(0, 4)", first = "1s", size = 50, replies = 0.05 }
-        run = { protocol = "delta_causal", options = { lifetime = "40s", sweep = "3s" } }
-        """
-    )
-    rows = assert_same(read_scenario(str(tmp_path / "world.toml"), None, seed, {}))
+    settings = {"order": ORDERS[seed % 4], **({"workload.lifetime": "uniform(1, 80)"} if seed & 4 else {})}
+    run = read_scenario(str(write_comings_and_goings(tmp_path, seed)), None, seed, settings)
+    rows, _ = assert_same(run, InstantWorld)
     assert rows["kind"].to_pylist().count("broadcast") > 1_100  # the base of serial numbers has risen
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"overhead": "100ms"},
-        {"order": "random"},
-        {"cache": "60"},
-        {"cache_bytes": "60000"},
-        {"refresh": "30s"},
-        {"durable": "true"},
-        {"loss": "0.1"},
-        {"share": "air"},
-        {"dissemination": "spray_and_wait"},
-        {"faults.skew": "1s"},
-    ],
-    ids=str,
-)
-def test_other_runs_take_another_path(settings: dict[str, str]) -> None:
-    run = read_scenario("pedestrians", "delta_causal", 1, settings)
-    assert type(prepare(run, TableSink()).world) is not InstantWorld
+@pytest.mark.parametrize("order", [*ORDERS, "oldest"])
+def test_every_order_has_the_engine(order: str) -> None:
+    assert world_of({"order": order}) is InstantWorld
+
+
+@pytest.mark.parametrize("key", ["overhead", *SHARED_PATH_TOO])
+def test_other_runs_take_another_path(key: str) -> None:
+    assert world_of({key: SHARED_PATH_TOO.get(key, "100ms")}) is not InstantWorld
 
 
 def test_plain_python_takes_the_shared_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "is_compiled", lambda module: False)
-    assert type(prepare(read_scenario("pedestrians", "delta_causal", 1, {}), TableSink()).world) is World
+    assert world_of({}) is World

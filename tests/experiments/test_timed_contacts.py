@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from precede.core.node import Context
-from precede.eventlog.sinks import TableSink
-from precede.experiments.run import prepare
+from precede.experiments.contact_worlds import choosing
+from precede.experiments.instant_contacts.world import InstantWorld
 from precede.experiments.scenario import read_scenario
-from precede.experiments.timed_contacts import choosing
 from precede.experiments.timed_contacts.carrier import Carrier
 from precede.experiments.timed_contacts.links import Link
 from precede.experiments.timed_contacts.marks import Marks
@@ -22,6 +19,7 @@ from precede.protocols import registry
 from precede.protocols.layered.epidemic.options import EpidemicOptions
 from precede.protocols.layered.node import LayeredNode
 from precede.sim.world import World
+from tests.experiments.contact_runs import SHARED_PATH_TOO, assert_same, world_of, write_comings_and_goings
 
 TIMED = {"overhead": "100ms", "lifetime": "90s", "end": "8min"}
 RUNS = {
@@ -40,17 +38,6 @@ RUNS = {
 }
 
 
-def results(run: Any, make_world: type[World] | None) -> tuple[type[World], pa.Table, pa.Table, Any]:
-    sink = TableSink()
-    prepared = prepare(run, sink, make_world=make_world)
-    prepared.world.run(prepared.end)
-    if prepared.world.gauged:
-        prepared.world.sample_gauges()
-    prepared.recorder.flush()
-    counts = prepared.world.handled, dict(prepared.built.network.counters())
-    return type(prepared.world), sink.events(), sink.gauges(), counts
-
-
 @pytest.fixture(autouse=True)
 def also_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "is_compiled", lambda module: True)
@@ -59,71 +46,37 @@ def also_plain(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_the_rows_are_those_of_the_shared_path(name: str) -> None:
     protocol, settings = RUNS[name]
-    run = read_scenario("pedestrians", protocol, 5, settings)
-    shared, timed = results(run, World), results(run, None)
-    assert (shared[0], timed[0]) == (World, TimedWorld)
-    assert shared[1].num_rows > 5_000
-    assert timed[1].equals(shared[1])
-    assert timed[2].equals(shared[2])
-    assert timed[3] == shared[3]
+    rows, _ = assert_same(read_scenario("pedestrians", protocol, 5, settings), TimedWorld)
+    assert rows.num_rows > 5_000
 
 
-def test_nodes_that_come_back_and_links_that_end_during_a_transfer(tmp_path: Path) -> None:
-    random = Random(3)
-    stays, contacts = ["node,enter,leave"], ["a,b,start,end"]
-    for node in range(12):
-        begin = 0
-        for _ in range(3):
-            enter = begin + random.randrange(20)
-            begin = enter + 30 + random.randrange(80)
-            stays.append(f"n{node},{enter},{begin}")
-    for _ in range(300):
-        a, b = random.sample(range(12), 2)
-        start = random.randrange(280)
-        contacts.append(f"n{a},n{b},{start},{start + random.randrange(1, 15) / 4}")
-    (tmp_path / "nodes.csv").write_text("\n".join(stays) + "\n")
-    (tmp_path / "contacts.csv").write_text("\n".join(contacts) + "\n")
-    (tmp_path / "world.toml").write_text(
-        """
-        world = { kind = "contacts", contacts = "contacts.csv", nodes = "nodes.csv", overhead = "300ms" }
-        workload = { every = "4s", first = "1s", size = 50 }
-        run = { protocol = "delta_causal", options = { lifetime = "40s", order = "random" } }
-        """
-    )
-    run = read_scenario(str(tmp_path / "world.toml"), None, 2, {})
-    shared, timed = results(run, World), results(run, None)
-    assert timed[0] is TimedWorld
-    assert timed[3][1]["transfers_cut"] > 100
-    assert timed[1].equals(shared[1])
-    assert timed[2].equals(shared[2])
-    assert timed[3] == shared[3]
+@pytest.mark.parametrize("seed", range(4))
+def test_nodes_that_come_back_and_links_that_end_during_a_transfer(tmp_path: Path, seed: int) -> None:
+    settings = {"overhead": "300ms", "every": "4s", "order": ("random", "received")[seed % 2]}
+    if seed & 2:
+        settings["workload.lifetime"] = "uniform(1, 80)"
+    run = read_scenario(str(write_comings_and_goings(tmp_path, seed)), None, seed, settings)
+    _, counters = assert_same(run, TimedWorld)
+    assert counters["transfers_cut"] > 40
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        {"overhead": "0s", "order": "random"},
         {"jitter": "uniform(0, 0.0000009)"},
-        {"overhead": "100ms", "cache": "60"},
-        {"overhead": "100ms", "refresh": "30s"},
-        {"overhead": "100ms", "durable": "true"},
         {"overhead": "100ms", "share": "node"},
         {"overhead": "100ms", "summaries": "timed"},
-        {"overhead": "100ms", "loss": "0.1"},
-        {"overhead": "100ms", "dissemination": "spray_and_wait"},
-        {"overhead": "100ms", "faults.skew": "1s"},
+        *({"overhead": "100ms", key: value} for key, value in SHARED_PATH_TOO.items() if key != "share"),
     ],
     ids=str,
 )
 def test_other_runs_take_the_shared_path(settings: dict[str, str]) -> None:
-    run = read_scenario("pedestrians", "delta_causal", 1, settings)
-    assert type(prepare(run, TableSink()).world) is World
+    assert world_of(settings) not in (TimedWorld, InstantWorld)
 
 
 def test_plain_python_takes_the_shared_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "is_compiled", lambda module: False)
-    run = read_scenario("pedestrians", "delta_causal", 1, {"overhead": "100ms"})
-    assert type(prepare(run, TableSink()).world) is World
+    assert world_of({"overhead": "100ms"}) is World
 
 
 def test_a_queue_gives_smaller_ranks_first_and_equal_ones_in_order() -> None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -25,13 +25,12 @@ from precede.core.node import Context, Node
 from precede.eventlog.recorder import Recorder, Sink
 from precede.eventlog.sinks import ParquetSink, TwoSinks
 from precede.experiments.code_version import made_by
+from precede.experiments.contact_worlds.choosing import contact_engine
 from precede.experiments.faults import read_clocks, read_faults
-from precede.experiments.instant_contacts import choosing as instant_contacts
 from precede.experiments.keys import read_key, read_table
 from precede.experiments.plain_vcube.choosing import build_vertex, is_plain_vcube, vcube_world
 from precede.experiments.run_table import NEVER, RunTable
 from precede.experiments.tables import Table
-from precede.experiments.timed_contacts.choosing import build_carrying_node, is_timed, timed_world
 from precede.experiments.workload import WorkloadTable, read_workload
 from precede.experiments.worlds.kinds import BuiltWorld, Presence, WorldKind, WorldTable, find_kind
 from precede.lake.integrity import local_file
@@ -47,8 +46,6 @@ from precede.sim.world import FOREVER, World
 RUN_FILE: Final = "run.json"
 _MEASURED: Final = ("warmup", "cooldown", "energy")
 
-BuildNode: TypeAlias = Callable[[registry.Entry[Any], str, Context[Any]], Node]
-"""Builds a node of a protocol, by its role and its context."""
 _LONGEST_IDLE: Final = 10 * MINUTE
 
 
@@ -183,7 +180,7 @@ def prepare(
     watch: Callable[[World], None] | None = None,
     replay: Replay | None = None,
     make_world: type[World] | None = None,
-    build_node: BuildNode = registry.build_node,
+    build_node: registry.BuildNode = registry.build_node,
 ) -> Prepared:
     """Build the world of a run, and schedule its stays, workload, faults and gauges.
 
@@ -291,7 +288,7 @@ def _assemble(
     built: BuiltWorld,
     recorder: Recorder,
     make_world: type[World] | None,
-    build_node: BuildNode,
+    build_node: registry.BuildNode,
 ) -> tuple[World, Workload]:
     kind = str(run.world["kind"])
     if kind not in entry.worlds:
@@ -304,13 +301,12 @@ def _assemble(
     workload = read_workload(table, built.names, built.all_sources())
     if make_world is None:
         make_world = World
-        undisturbed = not run.faults and build_node is registry.build_node
-        if undisturbed and is_timed(built.network, workload, options, len(built.names), run.seed):
-            make_world, build_node = timed_world(), build_carrying_node
-        elif undisturbed and instant_contacts.is_instant(built.network, workload, options):
-            make_world, build_node = instant_contacts.instant_world(), instant_contacts.build_carrying_node
-        elif undisturbed and is_plain_vcube(built, workload, options):
-            make_world, build_node = vcube_world(), build_vertex
+        if not run.faults and build_node is registry.build_node:
+            engine = contact_engine(built.network, workload, options, len(built.names), run.seed)
+            if engine is not None:
+                make_world, build_node = engine
+            elif is_plain_vcube(built, workload, options):
+                make_world, build_node = vcube_world(), build_vertex
 
     def make_node(node: NodeId, incarnation: int, random: Random) -> Node:
         context = Context(node, members, options, random, incarnation)

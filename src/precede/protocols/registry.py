@@ -242,6 +242,10 @@ def make_entry(entry: Entry[Any], role: str, context: Context[Mapping[str, Any] 
     return build_node(entry, role, replace(context, options=read_options(entry, context.options)))
 
 
+BuildNode: TypeAlias = Callable[[Entry[Any], str, Context[Any]], Node]
+"""Builds a node of a protocol, by its role and its context: `build_node`, or another that takes its place."""
+
+
 def build_node(entry: Entry[Any], role: str, context: Context[Any]) -> Node:
     """Build a node from options that `read_options` returned: they are parsed once for thousands of nodes."""
     if role not in entry.roles:

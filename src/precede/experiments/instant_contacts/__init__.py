@@ -7,6 +7,6 @@ peer lacks is a difference of two integers, and a whole cache is handed over wit
 the peer holds them all. The orderings are the same objects as on the shared path, and so are the rows: the
 shared path is its oracle (tests/experiments/test_instant_contacts.py).
 
-It is used where the package is compiled and nothing disturbs the run (`choosing`). In reading order: `store`,
-`carrier`, `world`, `choosing`.
+It is used where the package is compiled and nothing disturbs the run (`contact_worlds.choosing`). In
+reading order: `store`, `carrier`, `world`.
 """

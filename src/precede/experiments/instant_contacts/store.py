@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import final
+from typing import Any, final
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
 from precede.protocols.layered.epidemic.cache import ExpiringBatch
 from precede.protocols.layered.epidemic.packets import HEADER_BYTES, ID_BYTES
+from precede.protocols.layered.epidemic.transfer_order import TransferOrder, arranged
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, ParsedEnvelope
 
 
@@ -17,7 +18,8 @@ class Parcel:
     """The messages of one packet, as bits, and its sizes.
 
     If they are a whole cache, they are those among the first `length` of a log that are alive `at` an instant:
-    the batch is made only for a receiver that lacks some of them.
+    the batch is made only for a receiver that lacks some of them. Only then are they arranged by their ranks,
+    too. Random ranks are drawn when the packet is sent: what the generator draws next depends on it.
     """
 
     __slots__ = (
@@ -25,6 +27,8 @@ class Parcel:
         "_batch",
         "_length",
         "_log",
+        "_order",
+        "_ranks",
         "bits",
         "control_bytes",
         "control_entries",
@@ -44,16 +48,30 @@ class Parcel:
         self._log: list[ParsedEnvelope] = []
         self._length = 0
         self._at: Instant = 0
+        self._order: TransferOrder | None = None
+        self._ranks: list[Any] | None = None
 
     def batch(self) -> Batch:
-        if self._batch is None:
+        batch = self._batch
+        if batch is None:
             log, at = self._log, self._at
             if self._length == self.count:
-                self._batch = Batch(log[: self._length])
+                batch = Batch(log[: self._length])
             else:
-                self._batch = Batch([parsed for parsed in log[: self._length] if parsed.deadline > at])
+                batch = Batch([parsed for parsed in log[: self._length] if parsed.deadline > at])
             self._log = []
-        return self._batch
+            self._batch = batch
+        if self._order is not None:
+            ranks = self._order.ranks(batch) if self._ranks is None else self._ranks
+            self._batch = batch = arranged(batch, ranks)
+            self._order = self._ranks = None
+        return batch
+
+    def arrange(self, order: TransferOrder) -> None:
+        """Let the messages go in this order."""
+        if not order.is_received:
+            self._order = order
+            self._ranks = order.draws(self.count) if order.is_random else None
 
     def fill(self, batch: Batch) -> None:
         self._batch = batch

@@ -1,7 +1,7 @@
 """`InstantWorld`: moves messages between carriers, over contacts whose transfers take no time.
 
 It does what `Epidemic` and `ContactNetwork` do together when transfers take no time, in the same order: the
-same rows and the same events. Nodes enter, leave, broadcast and have timers as in any world.
+same rows, the same random draws and the same events.
 """
 
 from __future__ import annotations
@@ -9,30 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
-from precede.core.effects import RADIO, Effect, Medium
+from precede.core.effects import Effect
 from precede.core.identity import MessageId, NodeId
-from precede.core.instants import Duration, Instant
+from precede.core.instants import Instant
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.rows import BLOCK_BYTES
 from precede.eventlog.schema import PACKET_RECEIVED, SENT
-from precede.experiments.instant_contacts.carrier import Carrier, ExpiryTimer, Link
+from precede.experiments.contact_worlds.carrier import ContactCarrier, ContactLink
+from precede.experiments.contact_worlds.world import ContactWorld
+from precede.experiments.instant_contacts.carrier import Carrier, Link
 from precede.experiments.instant_contacts.store import Parcel, chosen, parcel_of
-from precede.protocols.layered.epidemic.packets import (
-    HEADER_BYTES,
-    ID_BYTES,
-    HavePacket,
-    MessagesPacket,
-    SummaryPacket,
-)
-from precede.protocols.layered.node import LayeredNode
-from precede.protocols.layered.parsed_envelopes import NEVER, Batch, ParsedEnvelope, batch_of
+from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.epidemic.packets import HEADER_BYTES, ID_BYTES
+from precede.protocols.layered.parsed_envelopes import Batch, ParsedEnvelope, batch_of
 from precede.sim.clocks import Clock
-from precede.sim.hosted_node import HostedNode
 from precede.sim.networks.network import Network
-from precede.sim.queue import LAST_PHASE, PHASE_BITS, Call
-from precede.sim.world import MakeNode, World
+from precede.sim.world import MakeNode
 
-_BATCH: Final = 2048
 _SWEPT: Final = 512
 """Every so many births the base of all bits rises to the first message that has not expired."""
 
@@ -57,8 +50,8 @@ class Arrival:
 
 
 @final
-class InstantWorld(World):
-    """A world of contacts with instant transfers, whose nodes are an ordering joined to a `Carrier`.
+class InstantWorld(ContactWorld):
+    """A world of contacts with instant transfers.
 
     Bit n of a set of messages stands for the serial number `_base` + n. `_deadlines` are those of the messages
     from `_base` on. `_arriving` are the packets that arrive at this instant, in the order of sending.
@@ -77,42 +70,19 @@ class InstantWorld(World):
         self._base = 0
         self._deadlines: list[Instant] = []
         self._arriving: list[Arrival] = []
-        self._summary_code = self._have_code = self._messages_code = -1  # known from the first packet on
 
-    # -- nodes and links ---------------------------------------------------------------------------------
+    # -- births, links, expiry ---------------------------------------------------------------------------
 
-    def _carrier(self, node: NodeId) -> Carrier:
-        layered = self.nodes[node].node
-        assert isinstance(layered, LayeredNode)
-        carrier = layered.dissemination
+    def _take_up(self, carrier: ContactCarrier, envelope: Envelope) -> None:
         assert isinstance(carrier, Carrier)
-        if carrier.hosted is None:
-            carrier.join(self.nodes[node])
-        return carrier
-
-    def broadcast(
-        self,
-        node: NodeId,
-        payload: bytes,
-        to: tuple[NodeId, ...] | None = None,
-        lifetime: Duration | None = None,
-    ) -> None:
-        super().broadcast(node, payload, to, lifetime)
-        if not self.nodes[node].up:
-            return
-        carrier = self._carrier(node)
-        envelope, carrier.born = carrier.born, None
-        if envelope is not None and (envelope.deadline is None or envelope.deadline > self.now):
-            batch = batch_of((envelope,))
-            if len(self._deadlines) % _SWEPT == _SWEPT - 1:
-                self._raise_base()
-            batch.contents[0].serial = self._base + len(self._deadlines)
-            bits = 1 << len(self._deadlines)
-            self._deadlines.append(batch.first_deadline)
-            carrier.store.add(batch, bits)
-            self._pass_on(carrier, parcel_of(batch, bits), None)
-            self._set_expiry(carrier)
-            self._note(carrier)
+        batch = batch_of((envelope,))
+        if len(self._deadlines) % _SWEPT == _SWEPT - 1:
+            self._raise_base()
+        batch.contents[0].serial = self._base + len(self._deadlines)
+        bits = 1 << len(self._deadlines)
+        self._deadlines.append(batch.first_deadline)
+        carrier.store.add(batch, bits)
+        self._pass_on(carrier, parcel_of(batch, bits), None)
 
     def _raise_base(self) -> None:
         """Raise the base to the first message that has not expired, if that is far behind it."""
@@ -124,79 +94,32 @@ class InstantWorld(World):
             del self._deadlines[:expired]
             for hosted in self.nodes:
                 if hosted.up:
-                    self._carrier(hosted.id).store.bits >>= expired
+                    carrier = self._carrier(hosted.id)
+                    assert isinstance(carrier, Carrier)
+                    carrier.store.bits >>= expired
 
-    def take_down(self, hosted: HostedNode) -> None:
-        carrier = self._carrier(hosted.id)
-        super().take_down(hosted)
-        for link in carrier.links:
-            link.back = None
-        carrier.retire()
+    def _take_expired(self, carrier: ContactCarrier) -> list[ParsedEnvelope]:
+        assert isinstance(carrier, Carrier)
+        return carrier.store.take_expired(self.now, self._base)
 
-    def link_up(self, node: NodeId, peer: NodeId, over: Medium) -> None:
-        if self.on_link is not None:
-            self.on_link(node, peer, over, True)
-        carrier = self._carrier(node)
-        self._expire(carrier)
-        link = Link(carrier, self._carrier(peer))
-        for other in link.peer.links:
-            if other.peer is carrier:
-                link.back = other
-                other.back = link
-        carrier.links.append(link)
-        self._note(carrier)
+    def _new_link(self, owner: ContactCarrier, peer: ContactCarrier) -> ContactLink:
+        assert isinstance(owner, Carrier)
+        assert isinstance(peer, Carrier)
+        return Link(owner, peer)
+
+    def _greet(self, link: ContactLink) -> None:
+        assert isinstance(link, Link)
+        carrier = link.owner
+        assert isinstance(carrier, Carrier)
         arrival = Arrival(link, None, None)
         arrival.bits = carrier.store.bits
         arrival.size_bytes = HEADER_BYTES + ID_BYTES * carrier.store.count
         self._send(arrival)
 
-    def link_down(self, node: NodeId, peer: NodeId, over: Medium) -> None:
-        if self.on_link is not None:
-            self.on_link(node, peer, over, False)
-        if not self.nodes[node].up:
-            return  # `take_down` ends its links
-        carrier = self._carrier(node)
-        for link in carrier.links:
-            if link.peer.id == peer:
-                link.back = None  # garbage is not collected while a world runs
-                carrier.links.remove(link)
-                break
-        self._note(carrier)
-
-    def _note(self, carrier: Carrier) -> None:
-        """Raise the peaks of a node's sizes at the end of an input."""
-        hosted = carrier.hosted
-        if self.gauged and hosted is not None:
-            hosted.node.note_sizes(hosted.peaks)
-
-    # -- the event loop ----------------------------------------------------------------------------------
-
-    def _take_events(self, until: Instant) -> bool:
-        queue = self.queue
-        limit = until << PHASE_BITS | LAST_PHASE
-        if not queue.open(limit):
-            return False
-        for _ in range(_BATCH):
-            if queue.place == len(queue.current):
-                return True
-            event = queue.current[queue.place]
-            if event.when > limit:
-                return False
-            queue.place += 1
-            self.now = event.when >> PHASE_BITS
-            if isinstance(event, ExpiryTimer):
-                if event.carrier.expiry is event:
-                    event.is_set = False
-                    self._expire(event.carrier)
-                    self._note(event.carrier)
-            elif isinstance(event, Call):
-                event.function(*event.arguments)
-            if self._arriving:
-                self._take_arriving()
-        return True
+    def _end(self, link: ContactLink) -> None:
+        link.back = None  # garbage is not collected while a world runs
 
     def _take_arriving(self) -> None:
-        """Let the packets of this instant arrive, and those that follow from them."""
         arriving = self._arriving
         place = 0
         while place < len(arriving):
@@ -205,7 +128,8 @@ class InstantWorld(World):
             self.at_once += 1
             if self.rows.size() >= BLOCK_BYTES:
                 self.recorder.flush_if_full()
-        arriving.clear()
+        if place:
+            arriving.clear()
 
     # -- packets -----------------------------------------------------------------------------------------
 
@@ -221,7 +145,8 @@ class InstantWorld(World):
     def _arrive(self, arrival: Arrival) -> None:
         link = arrival.link
         carrier, back = link.peer, link.back
-        assert back is not None
+        assert isinstance(carrier, Carrier)
+        assert isinstance(back, Link)
         if self._log_packets:
             self._row(PACKET_RECEIVED, carrier, link.owner.id, arrival)
         if arrival.parcel is not None:
@@ -255,13 +180,18 @@ class InstantWorld(World):
 
     def _pass_on(self, carrier: Carrier, parcel: Parcel, back: Link | None) -> None:
         """Send new messages to all peers but the one they came from."""
+        batch = parcel.batch()
         if carrier.immediate:
+            if parcel.count > 1 and not carrier.order.is_received:
+                parcel = parcel_of(batch, parcel.bits)
+                parcel.arrange(carrier.order)
             for link in carrier.links:
+                assert isinstance(link, Link)
                 if link is not back and link.synced:
                     self._send_parcel(link, parcel, False)
             return
-        batch = parcel.batch()
         for link in carrier.links:
+            assert isinstance(link, Link)
             if link is back:
                 continue
             arrival = Arrival(link, None, batch.ids)
@@ -277,11 +207,13 @@ class InstantWorld(World):
     def _offer(self, link: Link, peer_bits: int) -> None:
         """Begin to send a peer all messages that its summary does not list."""
         carrier = link.owner
+        assert isinstance(carrier, Carrier)
         self._expire(carrier)
         link.synced = True
         parcel = carrier.store.lacked_by(peer_bits, self._base, self.now)
         if carrier.immediate:
             if parcel is not None:
+                parcel.arrange(carrier.order)
                 self._send_parcel(link, parcel, False)
         else:
             if link.queue is None:
@@ -293,6 +225,7 @@ class InstantWorld(World):
     def _send_next(self, link: Link) -> None:
         """Send a peer the first message, or all that are queued if it is known that this takes no time."""
         queue, carrier = link.queue, link.owner
+        assert isinstance(carrier, Carrier)
         if queue is None or queue.in_flight is not None:
             return
         held = carrier.store.ids(self.now)
@@ -309,6 +242,7 @@ class InstantWorld(World):
     def _has_left(self, link: Link) -> None:
         """The first message has left: it took no time, so all others follow at once."""
         queue, carrier = link.queue, link.owner
+        assert isinstance(carrier, Carrier)
         if queue is not None and queue.in_flight is not None:
             queue.in_flight = None
             carrier.immediate = True
@@ -321,58 +255,15 @@ class InstantWorld(World):
             bits |= 1 << (parsed.serial - self._base)
         return bits
 
-    def _expire(self, carrier: Carrier) -> None:
-        """Remove the messages of a store whose deadline has passed."""
-        now = self.now
-        if carrier.store.first_deadline() <= now:
-            hosted = carrier.hosted
-            assert hosted is not None
-            effects: list[Effect] = []
-            for parsed in carrier.store.take_expired(now, self._base):
-                if carrier.notifies:
-                    carrier.ordering.dropped(parsed.envelope, now, effects)
-                effects.append(parsed.discard("expired_cached"))
-            self.carry_out_plain(hosted, effects, now)
-        self._set_expiry(carrier)
-
-    def _set_expiry(self, carrier: Carrier) -> None:
-        timer, first = carrier.expiry, carrier.store.first_deadline()
-        if timer is not None and not timer.is_set and first != NEVER:
-            timer.is_set = True
-            due = max(first, self.now) + carrier.sweep
-            timer.when = due << PHASE_BITS | LAST_PHASE
-            self.queue.insert(timer)
-
-    # -- rows --------------------------------------------------------------------------------------------
-
-    def _row(self, kind: int, carrier: Carrier, peer: NodeId, arrival: Arrival) -> None:
+    def _row(self, kind: int, carrier: ContactCarrier, peer: NodeId, arrival: Arrival) -> None:
         parcel = arrival.parcel
         if parcel is not None:
-            if self._messages_code < 0:
-                self._messages_code = self.packet_codes[MessagesPacket.kind]
-            self.rows.sized_packet(
-                kind,
-                self._messages_code,
-                carrier.process,
-                self.now,
-                peer,
-                RADIO,
-                parcel.size_bytes,
-                parcel.control_bytes,
-                parcel.control_entries,
-                parcel.count,
-            )
-            return
-        if arrival.ids is None:
-            if self._summary_code < 0:
-                self._summary_code = self.packet_codes[SummaryPacket.kind]
-            code = self._summary_code
+            size, control, entries = parcel.size_bytes, parcel.control_bytes, parcel.control_entries
+            self._messages_row(kind, carrier, peer, size, control, entries, parcel.count)
+        elif arrival.ids is None:
+            self._summary_row(kind, carrier, peer, arrival.size_bytes)
         else:
-            if self._have_code < 0:
-                self._have_code = self.packet_codes[HavePacket.kind]
-            code = self._have_code
-        size = arrival.size_bytes
-        self.rows.sized_packet(kind, code, carrier.process, self.now, peer, RADIO, size, size, 0, 0)
+            self._have_row(kind, carrier, peer, arrival.size_bytes)
 
 
 def _mark_held(link: Link, ids: list[MessageId]) -> None:

@@ -28,7 +28,6 @@ from precede.core.identity import NEIGHBOURS, MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import Context, Node, Saved, Waiting
-from precede.experiments.run import BuildNode
 from precede.experiments.swarm.plan import MULTICASTS, Plan
 from precede.protocols import registry
 from precede.protocols.around import Around
@@ -122,7 +121,7 @@ class Renamed(Around[Node]):
         return MessageId(id.source - self._ids, id.incarnation - self._incarnations, id.number - self._numbers)
 
 
-def builder(plan: Plan) -> BuildNode:
+def builder(plan: Plan) -> registry.BuildNode:
     """Return the function that builds the nodes of a plan, with high ids if the plan has them."""
     if not (plan.ids_from or plan.incarnations_from or plan.numbers_from):
         return registry.build_node

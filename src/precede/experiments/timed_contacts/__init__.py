@@ -6,6 +6,6 @@ keyed sends of them. This one knows network and dissemination, and passes messag
 object. The orderings are the same objects as on the shared path, and so are the rows: the shared path is its
 oracle (tests/experiments/test_timed_contacts.py).
 
-It is used where the package is compiled and nothing disturbs the run (`choosing`). In reading order: `marks`,
-`carried`, `links`, `carrier`, `world`, `choosing`.
+It is used where the package is compiled and nothing disturbs the run (`contact_worlds.choosing`). In
+reading order: `marks`, `carried`, `links`, `carrier`, `world`.
 """

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from precede.experiments.contact_worlds.carrier import ContactLink
 from precede.experiments.timed_contacts.carried import Carried
 from precede.experiments.timed_contacts.marks import Marks
-from precede.sim.queue import Event
 
 if TYPE_CHECKING:
     from precede.experiments.timed_contacts.carrier import Carrier
@@ -19,8 +19,8 @@ _SERIAL: Final = (1 << _SERIAL_BITS) - 1
 
 
 @final
-class Link(Event):
-    """What `owner` sends to `peer` while a contact lasts; `back` is the other direction.
+class Link(ContactLink):
+    """What a node sends to a peer while a contact lasts.
 
     As an event it is the end of the transfer of `in_flight`. The queue is a heap of ranks, and of entries: the
     place in the order of queueing, and the serial number of the message. Like `epidemic.links.Link` it may hold
@@ -33,20 +33,14 @@ class Link(Event):
         "_length",
         "_queued",
         "_ranks",
-        "back",
         "in_flight",
         "lacked",
-        "owner",
-        "peer",
         "summary_bytes",
         "up",
     )
 
     def __init__(self, owner: Carrier, peer: Carrier) -> None:
-        self.when = 0
-        self.owner = owner
-        self.peer = peer
-        self.back: Link | None = None
+        super().__init__(owner, peer)
         self.up = True
         self.in_flight: Carried | None = None
         self.lacked: Marks | None = None

@@ -17,19 +17,20 @@ from precede.protocols.layered.parsed_envelopes import Batch, ParsedEnvelope
 class TransferOrder:
     """Decides which messages go first when two nodes meet, by the name of an order; `generator` shuffles."""
 
-    __slots__ = ("_generator", "_order", "is_received")
+    __slots__ = ("_generator", "_order", "is_random", "is_received")
 
     def __init__(self, order: OrderName, generator: Random) -> None:
         self._order = order
         self.is_received = order == "received"
+        self.is_random = order == "random"
         self._generator = generator
 
     def rank(self, parsed: ParsedEnvelope) -> Any:
         """Return the rank of one message. Smaller ranks go first, equal ranks in the order of reception."""
         order = self._order
-        if order == "received":
+        if self.is_received:
             return 0
-        if order == "random":
+        if self.is_random:
             return self._generator.random()
         if order == "oldest":
             return parsed.envelope.born
@@ -39,12 +40,16 @@ class TransferOrder:
 
     def ranks(self, batch: Batch) -> list[Any] | None:
         """Return the ranks of all messages of a batch; None if they stay in the order of reception."""
-        if self._order == "received":
+        if self.is_received:
             return None
-        if self._order == "random":
-            draw = self._generator.random
-            return [draw() for _ in batch.ids]
+        if self.is_random:
+            return self.draws(len(batch.ids))
         return [self.rank(parsed) for parsed in batch.contents]
+
+    def draws(self, count: int) -> list[Any]:
+        """Return so many random ranks."""
+        draw = self._generator.random
+        return [draw() for _ in range(count)]
 
 
 def arranged(batch: Batch, ranks: list[Any] | None) -> Batch:
