@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import msgspec
@@ -228,6 +229,16 @@ def test_a_file_that_is_no_csv_is_an_error_with_its_line(tmp_path: Path, written
     (tmp_path / "positions.csv").write_bytes(written)
     with pytest.raises(BadInput, match=cause):
         list(csv_rows(tmp_path / "positions.csv", ("node", "time", "x", "y")))
+
+
+def test_rows_of_csv_are_those_of_a_dict_reader(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text('id,src,time\n1,a,2\n\n2,b\n"x\ny",c,4\n3,d,5,6,7\n \n')
+    with file.open(newline="") as opened:
+        reader = csv.DictReader(opened)
+        expected = [(f"{file}:{reader.line_num}", row) for row in reader]
+    assert len(expected) == 5
+    assert list(csv_rows(file, ("id", "src"))) == expected
 
 
 def test_gauges_none_samples_nothing() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from precede.eventlog.schema import LEFT, STARTED
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
+from precede.measures.delivery import Presence, expected_pairs
 from precede.measures.events import measure_events
 from precede.measures.hops import hops_of
 from precede.measures.messages import Window
@@ -66,3 +68,12 @@ def test_a_reception_whose_sender_is_unknown_has_no_hops():
     none = np.array([0, 0])
     node = np.array([1, 2])
     assert hops_of(RowsByPair(node, none), node, none, np.array([-1, 1]), none).tolist() == [0, 0]
+
+
+def test_expected_pairs_where_a_source_has_no_rows_of_its_own():
+    presence = Presence()
+    presence.add(np.array([STARTED, LEFT, STARTED]), np.array([0, 0, 1]), np.array([0, 50, 10]))
+    born, until = np.array([5, 20, 60]), np.array([40, 70, 70])
+    everywhere = np.full(3, -1)
+    assert expected_pairs(born, until, np.array([0, 9, 1]), everywhere, [0, 1], presence) == 3
+    assert expected_pairs(born, until, np.array([1, 1, 0]), everywhere, [0, 1], presence) == 3

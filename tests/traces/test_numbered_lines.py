@@ -67,7 +67,7 @@ def test_any_bytes_give_the_same_lines(data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tested, "MAX_LINE", LONGEST)
         patch.setattr(tested, "_BLOCK", 7)
-        assert lines_of(tested.numbered_lines, io.BytesIO(data)) == lines_of(one_by_one, io.BytesIO(data))
+        assert lines_of(tested.NumberedLines, io.BytesIO(data)) == lines_of(one_by_one, io.BytesIO(data))
 
 
 @pytest.mark.parametrize("damage", [0, 1, 2, 3, 4, 5, 6, 7])
@@ -86,6 +86,6 @@ def test_a_broken_archive_gives_the_same_lines_before_the_damage(
     def opened() -> IO[bytes]:
         return io.BufferedReader(gzip.GzipFile(fileobj=io.BytesIO(bytes(packed))), 1 << 16)
 
-    read = lines_of(tested.numbered_lines, opened())
+    read = lines_of(tested.NumberedLines, opened())
     assert isinstance(read[-1], str), "it does not end with an error"
     assert read == lines_of(one_by_one, opened())

@@ -1,7 +1,7 @@
 """The `[workload]` table of a scenario: which messages the applications send, and when."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -190,4 +190,10 @@ def _payload(row: Mapping[str, Any], place: str) -> bytes:
         raise BadInput(f"{place}: size: not a whole number: {row['size']!r}") from None
     if not 0 < size <= _MOST_BYTES:
         raise BadInput(f"{place}: size: {size} is not between 1 and {_MOST_BYTES}")
+    return _zeros(size)
+
+
+@lru_cache(1)
+def _zeros(size: int) -> bytes:
+    """Return zero bytes, the same object for messages of one size."""
     return bytes(size)

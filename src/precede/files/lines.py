@@ -22,49 +22,116 @@ MAX_NAME: Final = 200
 _BLOCK: Final = 1 << 13
 """Bytes read at once. Of a broken archive, what comes before the block with the damage is read."""
 
+PLAIN_BYTES: Final = MAX_LINE // 2
+LEAST_PLAIN_BYTES: Final = 1 << 15
+"""The size of a block that is parsed by column. Fewer bytes are read sooner one line after the other."""
+
 
 class BadRow(Exception):
     """A row cannot be used. The text is the reason; its variable part comes after a colon."""
 
 
-def numbered_lines(source: IO[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a stream without line ends, with their numbers from 1; `name` is for errors."""
-    number, empty = 0, EmptyLines(name)
-    try:
-        for lines, binary in _blocks_of_lines(source):
-            for line in lines:
-                number += 1
-                if len(line) >= MAX_LINE:
-                    raise BadInput(f"{name}:{number}: a line of more than {MAX_LINE:,} characters")
-                if binary and "\0" in line:
-                    raise BadInput(f"{name}:{number}: a binary file, not text")
-                if not line or line[0] == "#" or line.isspace():
-                    empty.add(number)
-                yield number, line
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadInput(f"{name}: broken after line {number}: {error}") from error
-    except OSError as error:
-        raise BadInput(f"{name}: cannot be read: {error.strerror or error}") from error
+class NumberedLines(Iterator[tuple[int, str]]):
+    """The lines of a stream without line ends, with their numbers from 1; `name` is for errors.
+
+    Lines that are plain can also be taken as a block of bytes, for a reader that parses them by column.
+    """
+
+    def __init__(self, source: IO[bytes], name: str) -> None:
+        self._name = name
+        self._read = getattr(source, "read1", source.read)
+        self._decoder = io.IncrementalNewlineDecoder(
+            codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True
+        )
+        self._number = 0
+        self._decoded: Iterator[str] = iter(())  # whole lines, shared by the generator and `plain_block`
+        self._rest, self._has_nul, self._ended = "", False, False
+        self._held = b""
+        self._failure: Exception | None = None
+        self._lines = self._numbered()
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return self._lines
+
+    def __next__(self) -> tuple[int, str]:
+        return next(self._lines)
+
+    def _numbered(self) -> Iterator[tuple[int, str]]:
+        empty, name = EmptyLines(self._name), self._name
+        try:
+            while True:
+                for line in self._decoded:
+                    self._number += 1
+                    if len(line) >= MAX_LINE:
+                        raise BadInput(f"{name}:{self._number}: a line of more than {MAX_LINE:,} characters")
+                    if self._has_nul and "\0" in line:
+                        raise BadInput(f"{name}:{self._number}: a binary file, not text")
+                    if not line or line[0] == "#" or line.isspace():
+                        empty.add(self._number)
+                    yield self._number, line
+                if self._ended:
+                    return
+                self._decode()
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise BadInput(f"{name}: broken after line {self._number}: {error}") from error
+        except OSError as error:
+            raise BadInput(f"{name}: cannot be read: {error.strerror or error}") from error
+
+    def _decode(self) -> None:
+        """Read and decode some bytes, mostly many lines. A line that is too long is cut."""
+        data, self._held = self._held, b""
+        if not data and self._failure is not None:
+            raise self._failure
+        data = data or self._read(_BLOCK)
+        self._ended = not data
+        text = self._rest + self._decoder.decode(data, final=self._ended)
+        *lines, self._rest = text.split("\n")
+        if len(self._rest) > MAX_LINE or (self._ended and self._rest):
+            lines.append(self._rest)
+            self._ended = True
+        self._decoded, self._has_nul = iter(lines), "\0" in text
+
+    def plain_block(self) -> tuple[int, bytes] | None:
+        """Take the next whole lines, up to half a mebibyte, with the number of the first; None if irregular.
+
+        Regular are blocks of some size in ASCII without quotes, carriage returns, NULs, blank lines and
+        comments. Other lines stay, to be read one by one.
+        """
+        if self._ended or self._decoder.getstate()[0]:
+            return None
+        held = "\n".join([*self._decoded, self._rest]).encode() + self._held
+        self._rest, parts, size = "", [held], len(held)
+        try:
+            while size < PLAIN_BYTES and self._failure is None and (data := self._read(_BLOCK)):
+                parts.append(data)
+                size += len(data)
+        except (EOFError, OSError, zlib.error) as error:
+            self._failure = error  # raised when the lines before it have been read
+        self._held = b"".join(parts)
+        block = self._held[: self._held.rfind(b"\n") + 1]
+        if not LEAST_PLAIN_BYTES <= len(block) < MAX_LINE or not _is_plain(block):
+            return None
+        self._held = self._held[len(block) :]
+        first = self._number + 1
+        self._number += block.count(b"\n")
+        return first, block
+
+    def put_back(self, block: bytes) -> None:
+        """Put back the block that was taken last."""
+        self._held = block + self._held
+        self._number -= block.count(b"\n")
 
 
-def _blocks_of_lines(source: IO[bytes]) -> Iterator[tuple[list[str], bool]]:
-    """Yield whole lines, many at once, and whether a NUL is among them. A line that is too long is cut."""
-    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
-    read = getattr(source, "read1", source.read)
-    rest, ended = "", False
-    while not ended:
-        data = read(_BLOCK)
-        ended = not data
-        text = rest + decoder.decode(data, final=ended)
-        *lines, rest = text.split("\n")
-        if len(rest) > MAX_LINE or (ended and rest):
-            lines.append(rest)
-            ended = True
-        yield lines, "\0" in text
+def _is_plain(block: bytes) -> bool:
+    return (
+        block.isascii()
+        and not block.startswith((b"\n", b"#"))
+        and not any(mark in block for mark in (b'"', b"\r", b"\0", b"\n\n", b"\n#"))
+    )
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[Iterator[tuple[int, str]]]:
+def opened(path: str | Path) -> Iterator[NumberedLines]:
     """Open a file for a `with` block, as numbered lines; its first bytes show whether it is gzipped."""
     path = Path(path)
     with open_regular(path) as source:
@@ -75,11 +142,11 @@ def opened(path: str | Path) -> Iterator[Iterator[tuple[int, str]]]:
         if magic.startswith(b"\x1f\x8b"):
             packed = Counted(source)
             unpacked = gzip.GzipFile(fileobj=io.BufferedReader(packed, 1 << 16))
-            yield numbered_lines(io.BufferedReader(Unpacked(path.name, packed, unpacked), 1 << 16), path.name)
+            yield NumberedLines(io.BufferedReader(Unpacked(path.name, packed, unpacked), 1 << 16), path.name)
         elif magic.startswith(b"PK\x03\x04"):
             raise BadInput(f"{path.name}: a zip archive; only `--as gtfs` reads one")
         else:
-            yield numbered_lines(source, path.name)
+            yield NumberedLines(source, path.name)
 
 
 def data_lines(lines: Iterable[tuple[int, str]], comment: str = "#") -> Iterator[tuple[int, str]]:

@@ -102,9 +102,10 @@ def expected_pairs(
         begin, end = np.array(list(one_each.values()), np.int64).T
         expected += int(np.searchsorted(np.sort(born), end, "left").sum())
         expected -= int(np.searchsorted(np.sort(until), begin, "left").sum())
-        first, last = np.full((2, max(nodes) + 1), -1, np.int64)  # of a node with other stays: never there
-        first[list(one_each)], last[list(one_each)] = begin, end
-        expected -= int(np.count_nonzero((born < last[source]) & (first[source] <= until)))
+        known = 1 + max([*nodes, int(source.max(initial=0))])
+        enter, leave = np.full((2, known), -1, np.int64)  # of a node with other stays: never there
+        enter[list(one_each)], leave[list(one_each)] = begin, end
+        expected -= int(np.count_nonzero((born < leave[source]) & (enter[source] <= until)))
         stays = {node: stay for node, stay in stays.items() if node not in one_each}
     for node, intervals in stays.items():
         present = np.zeros(born.size, np.bool_)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +17,11 @@ from precede.core.instants import Instant
 from precede.core.natural_order import natural
 from precede.files.lines import data_lines, opened
 from precede.files.rejects import Reject
-from precede.traces.formats.contact_csv import read_contact_csv, read_presence_csv
+from precede.traces.formats.contact_csv import add_contact_csv, read_presence_csv
+from precede.traces.formats.contact_rows import ContactRows
 from precede.traces.formats.one import read_one_events
 from precede.traces.intervals import Intervals, Ints, merge_contacts
-from precede.traces.records import ContactRow, Row, Summary
+from precede.traces.records import ContactRow, Summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,27 +147,35 @@ def read_contacts(path: str | Path, nodes: str | Path | None = None) -> ReadCont
 
     `nodes` is a CSV file of `node,enter,leave`. Raises BadInput if a file has no usable row.
     """
-    rejects: list[Reject] = []
-    contacts: list[ContactRow] = []
     with opened(path) as lines:
-        content = data_lines(lines)
-        first = next(content, None)
-        conn = first is not None and len(first[1].split()) > 1 and first[1].split()[1].upper() in ("CONN", "C")
-        summary = Summary(file=Path(path).name, format="one" if conn else "contacts")
-        everything = chain([] if first is None else [first], content)
-        rows: Iterator[Row] = (read_one_events if conn else read_contact_csv)(everything, summary)
-        for row in rows:
-            if isinstance(row, ContactRow):
-                contacts.append(row)
-            elif isinstance(row, Reject):
-                rejects.append(row)
-    summary.contacts = len(contacts)
+        first = next(data_lines(lines), (0, ""))[1].split()
+    is_one = len(first) > 1 and first[1].upper() in ("CONN", "C")
+    summary = Summary(file=Path(path).name, format="one" if is_one else "contacts")
+    with opened(path) as lines:
+        if is_one:
+            rows = list(read_one_events(lines, summary))
+            rejects = [row for row in rows if isinstance(row, Reject)]
+            met = contact_list(row for row in rows if isinstance(row, ContactRow))
+        else:
+            contacts = ContactRows(summary)
+            rejects = list(add_contact_csv(lines, summary, contacts))
+            met = of_intervals(*contacts.merged())
+    summary.contacts = len(met)
     summary.check()
     if nodes is None:
-        return ReadContacts(contact_list(contacts), tuple(rejects), (summary,))
+        return ReadContacts(met, tuple(rejects), (summary,))
     presence, presence_rejects, presence_summary = read_presence(nodes)
     rejects += presence_rejects
-    return ReadContacts(contact_list(contacts, presence), tuple(rejects), (summary, presence_summary))
+    return ReadContacts(_within(met, presence), tuple(rejects), (summary, presence_summary))
+
+
+def _within(contacts: ContactList, presence: Sequence[tuple[str, Instant, Instant]]) -> ContactList:
+    """Return a contact list cut to the presence of its nodes, with the nodes that meet nobody."""
+    names = sorted(dict.fromkeys([*contacts.names, *(row[0] for row in presence)]), key=natural)
+    ids = {name: place for place, name in enumerate(names)}
+    place = np.array([ids[name] for name in contacts.names], dtype=np.int64)
+    met = Intervals(place[contacts.a], place[contacts.b], contacts.start_us, contacts.end_us)
+    return of_intervals(names, met, presence_of(presence, names))
 
 
 def read_presence(path: str | Path) -> tuple[list[tuple[str, Instant, Instant]], list[Reject], Summary]:

@@ -6,13 +6,14 @@ from typing import Final
 from precede.core.instants import SECOND, Instant
 from precede.files.lines import BadRow, shown
 
-_MAX_SECONDS: Final = float(2**52 // SECOND)
+MAX_SECONDS: Final = float(2**52 // SECOND)
+MOST_METRES: Final = 1e9
 
 
 def instant(text: str) -> Instant:
     """Parse a number of seconds as an instant in whole microseconds; raises BadRow."""
     value = number(text, "time")
-    if abs(value) > _MAX_SECONDS:
+    if abs(value) > MAX_SECONDS:
         raise BadRow(f"time out of range: {shown(text)}")
     return round(value * SECOND)
 
@@ -31,6 +32,6 @@ def number(text: str, noun: str = "number") -> float:
 def coordinate(text: str, noun: str = "coordinate") -> float:
     """Parse a coordinate in metres, within a million kilometres of zero; raises BadRow."""
     value = number(text, noun)
-    if abs(value) > 1e9:
+    if abs(value) > MOST_METRES:
         raise BadRow(f"{noun} out of range: {shown(text)}")
     return value

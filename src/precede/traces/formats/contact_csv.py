@@ -10,6 +10,7 @@ from precede.core.errors import BadInput
 from precede.files.lines import BadRow, data_lines, fields_of_csv, name_of
 from precede.files.rejects import Reject
 from precede.traces.formats.contact_rows import Cleaning, ContactRows
+from precede.traces.formats.plain_columns import PlainBlocks
 from precede.traces.lines import instant
 from precede.traces.records import Nodes, Row, Summary
 
@@ -24,17 +25,28 @@ def read_contact_csv(
 ) -> Iterator[Row]:
     """Yields the rejects, then the contacts, sorted. `columns` maps our names to the header's."""
     contacts = ContactRows(summary, cleaning)
+    yield from add_contact_csv(lines, summary, contacts, columns)
+    yield from contacts.finish()
+
+
+def add_contact_csv(
+    lines: Iterable[tuple[int, str]],
+    summary: Summary,
+    contacts: ContactRows,
+    columns: Mapping[str, str] | None = None,
+) -> Iterator[Reject]:
+    """Adds the rows of a file to `contacts`, and yields the rejects."""
     a, b, start, end = 0, 1, 2, 3
     most = 3
-    first = True
+    blocks = None
     for line, text in data_lines(lines):
         values = fields_of_csv(text)
-        if first:
-            first = False
+        if blocks is None:
             header = _header(values, columns, summary, line)
+            a, b, start, end = header or (a, b, start, end)
+            most = max(a, b, start, end)
+            blocks = PlainBlocks(lines, len(values), (a, b), (start, end))
             if header:
-                a, b, start, end = header
-                most = max(header)
                 continue
         summary.rows_read += 1
         try:
@@ -43,7 +55,10 @@ def read_contact_csv(
             contacts.add(line, values[a], values[b], values[start], values[end])
         except BadRow as error:
             yield summary.reject(line, str(error))
-    yield from contacts.finish()
+        for block in blocks.after(line):
+            if not contacts.add_block(block):
+                blocks.put_back(block)
+                break
 
 
 def read_presence_csv(

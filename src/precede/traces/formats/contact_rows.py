@@ -16,6 +16,7 @@ from precede.core.errors import BadInput
 from precede.core.instants import Duration, Instant, format_duration
 from precede.core.natural_order import natural
 from precede.files.lines import BadRow, name_of
+from precede.traces.formats.plain_columns import PlainBlock, instants_of
 from precede.traces.intervals import Intervals, Ints, merge_contacts
 from precede.traces.lines import instant
 from precede.traces.records import ContactRow, Nodes, Row, Summary
@@ -73,27 +74,69 @@ class ContactRows:
         if len(self._columns[0]) > MAX_ROWS:
             raise BadInput(f"{self._summary.file}: more than {MAX_ROWS:,} contacts; split the file by time")
 
+    def add_block(self, block: PlainBlock) -> bool:
+        """Add the rows of a block at once; add none and return False if one of them would be rejected."""
+        begins, ends = map(instants_of, block.numbers)
+        if begins is None or ends is None or len(self._columns[0]) + block.rows > MAX_ROWS:
+            return False
+        names = dict.fromkeys(name for column in block.names for name in column.names)
+        places = {name: place for place, name in enumerate(names)}
+        one, other = (
+            np.array([places[name] for name in column.names], np.int64)[column.codes] for column in block.names
+        )
+        at_least = self._cleaning.at_least
+        is_wrong = (one == other) | (ends < begins) | ((ends == begins) & (at_least == 0))
+        if is_wrong.any():
+            return False
+        short = ends - begins < at_least
+        if short.any():
+            ends = np.where(short, begins + at_least, ends)
+            self._summary.note(f"contacts extended to {format_duration(at_least)}", int(short.sum()))
+        for name in names:
+            if name not in self._ids:
+                self._nodes.add(name)
+                self._ids[name] = len(self._ids)
+        ids = np.array([self._ids[name] for name in names], np.int32)
+        lines = np.arange(block.first, block.first + block.rows)
+        for held, column in zip(self._columns, (ids[one], ids[other], begins, ends, lines), strict=True):
+            held.frombytes(column.tobytes())
+        self._summary.rows_read += block.rows
+        self._summary.rows_kept += block.rows
+        return True
+
     def finish(self) -> Iterator[Row]:
         """Yield rejects of rows that overlap others, then the contacts, sorted by pair in natural order."""
-        names = sorted(self._ids, key=natural)
-        rank = np.empty(len(names), dtype=np.int64)
-        for place, name in enumerate(names):
-            rank[self._ids[name]] = place
-        one, other = (rank[np.array(column, dtype=np.int64)] for column in self._columns[:2])
-        start, end, line = (np.array(column, dtype=np.int64) for column in self._columns[2:])
-        rows = Intervals(np.minimum(one, other), np.maximum(one, other), start, end)
+        names, rows, line = self._sorted()
         if self._cleaning.overlap == "first":
             later = _later_overlaps(rows, line)
             for number in sorted(line[later].tolist()):
                 self._summary.rows_kept -= 1
                 yield self._summary.reject(number, "overlaps an earlier contact of its pair")
             rows = Intervals(*(column[~later] for column in rows))
+        for row in zip(*(column.tolist() for column in self._merged(rows)), strict=True):
+            yield ContactRow(names[row[0]], names[row[1]], row[2], row[3])
+
+    def merged(self) -> tuple[list[str], Intervals]:
+        """Return the names in natural order, and the contacts of `union`, sorted, with the places of names."""
+        names, rows, _ = self._sorted()
+        return names, self._merged(rows)
+
+    def _sorted(self) -> tuple[list[str], Intervals, Ints]:
+        """Return the names in natural order, the rows with the places of names, and the line of each row."""
+        names = sorted(self._ids, key=natural)
+        rank = np.empty(len(names), dtype=np.int64)
+        for place, name in enumerate(names):
+            rank[self._ids[name]] = place
+        one, other = (rank[np.array(column, dtype=np.int64)] for column in self._columns[:2])
+        start, end, line = (np.array(column, dtype=np.int64) for column in self._columns[2:])
+        return names, Intervals(np.minimum(one, other), np.maximum(one, other), start, end), line
+
+    def _merged(self, rows: Intervals) -> Intervals:
         merged = merge_contacts([rows])
         if len(merged.a) < len(rows.a):
             met = "touch" if self._cleaning.overlap == "first" else "overlap or touch"
             self._summary.note(f"contacts merged into another that they {met}", len(rows.a) - len(merged.a))
-        for row in zip(*(column.tolist() for column in merged), strict=True):
-            yield ContactRow(names[row[0]], names[row[1]], row[2], row[3])
+        return merged
 
 
 def _later_overlaps(rows: Intervals, line: Ints) -> Ints:

@@ -10,10 +10,13 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Final
 
+import numpy as np
+
 from precede.core.errors import BadInput
 from precede.core.instants import MINUTE, Duration, Instant
 from precede.files.lines import BadRow, data_lines, fields_of_csv, name_of, shown
 from precede.traces.formats.columns import places_in
+from precede.traces.formats.plain_columns import PlainBlock, PlainBlocks, instants_of
 from precede.traces.geography import Middle, degrees
 from precede.traces.lines import instant
 from precede.traces.records import Row, Summary
@@ -99,6 +102,7 @@ def _fixes(
             f"{shown(first[1])}; name it with --columns {absent[0]}=…"
         )
     indices = [places[name] for name in COLUMNS]
+    blocks = PlainBlocks(lines, len(fields_of_csv(first[1])), indices[:1], indices[1:])
     for line, text in content:
         values = fields_of_csv(text)
         try:
@@ -110,6 +114,24 @@ def _fixes(
             yield _Unusable(line, str(error))
             continue
         yield line, node, at, latitude, longitude
+        for block in blocks.after(line):
+            fixes = _fixes_of(block)
+            if fixes is None:
+                blocks.put_back(block)
+                break
+            yield from fixes
+
+
+def _fixes_of(block: PlainBlock) -> Iterator[Fix] | None:
+    """Return all rows of a block as fixes; None if one of them is unusable."""
+    time, latitude, longitude = block.numbers
+    at = instants_of(time)
+    if at is None or np.abs(latitude).max() > 90.0 or np.abs(longitude).max() > 180.0:
+        return None
+    column = block.names[0]
+    nodes = (column.names[code] for code in column.codes.tolist())
+    lines = range(block.first, block.first + block.rows)
+    return zip(lines, nodes, at.tolist(), latitude.tolist(), longitude.tolist(), strict=True)
 
 
 def _time(text: str) -> Instant:

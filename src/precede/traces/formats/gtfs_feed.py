@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from precede.core.errors import BadInput
 from precede.core.instants import SECOND, Instant
 from precede.files.inputs import Counted, Unpacked, open_regular
-from precede.files.lines import BadRow, fields_of_csv, name_of, numbered_lines, shown
+from precede.files.lines import BadRow, NumberedLines, fields_of_csv, name_of, shown
 from precede.files.rejects import Reject
 from precede.traces.geography import Projection, degrees
 from precede.traces.lines import number
@@ -72,13 +72,13 @@ class Feed:
         try:
             if self._zip is None:
                 with open_regular(self.path / member) as source:
-                    yield numbered_lines(source, table)
+                    yield NumberedLines(source, table)
             else:
                 name = f"{self.path.name}/{table}"
                 if self._zip.getinfo(member).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                     raise BadInput(f"{name}: neither stored nor deflated; pack it again with `zip`")
                 with self._zip.open(member) as unpacked:
-                    yield numbered_lines(io.BufferedReader(Unpacked(name, self._packed, unpacked)), name)
+                    yield NumberedLines(io.BufferedReader(Unpacked(name, self._packed, unpacked)), name)
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
             raise BadInput(f"{self.path.name}/{table}: cannot be read: {error}") from error
 

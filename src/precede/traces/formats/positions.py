@@ -10,13 +10,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import numpy as np
 from msgspec import Struct
 
 from precede.core.errors import BadInput
 from precede.core.instants import MINUTE, Duration, Instant
 from precede.files.lines import BadRow, fields_of_csv, name_of, shown
 from precede.traces.formats.columns import is_numeric, places_in
-from precede.traces.lines import coordinate, instant, number
+from precede.traces.formats.plain_columns import PlainBlock, PlainBlocks, instants_of
+from precede.traces.lines import MOST_METRES, coordinate, instant, number
 from precede.traces.records import Row, Summary
 from precede.traces.tracks import Tracks
 
@@ -62,6 +64,23 @@ class _Table(Struct):
         x, y = coordinate(values[self.x], "x"), coordinate(values[self.y], "y")
         return name_of(name), instant(repr(at)), x * self.metres_per_unit, y * self.metres_per_unit
 
+    def blocks(self, lines: object, text: str) -> PlainBlocks:
+        """Return the blocks of lines that can be parsed by column: none without commas."""
+        width = len(fields_of_csv(text))
+        return PlainBlocks(lines if self.commas else None, width, (self.node,), (self.time, self.x, self.y))
+
+    def rows(self, block: PlainBlock) -> Iterator[tuple[str, Instant, float, float]] | None:
+        """Return all rows of a block as node, instant, x and y; None if one of them would be rejected."""
+        time, x, y = block.numbers
+        at = instants_of(time * self.seconds_per_unit)
+        if at is None or max(np.abs(x).max(), np.abs(y).max()) > MOST_METRES:
+            return None
+        column = block.names[0]
+        names = [_plain(name) if is_numeric(name) else name for name in column.names]
+        nodes = (names[code] for code in column.codes.tolist())
+        places = (x * self.metres_per_unit).tolist(), (y * self.metres_per_unit).tolist()
+        return zip(nodes, at.tolist(), *places, strict=True)
+
 
 def read_positions(
     lines: Iterable[tuple[int, str]],
@@ -85,6 +104,7 @@ def read_positions(
             continue
         if table is None:
             table, is_header = _table(text, summary, line, columns, framerate, scale)
+            blocks = table.blocks(lines, text)
             if is_header:
                 continue
         summary.rows_read += 1
@@ -94,6 +114,14 @@ def read_positions(
             yield summary.reject(line, str(error))
             continue
         yield from tracks.add(line, node, at, x, y)
+        for block in blocks.after(line):
+            rows = table.rows(block)
+            if rows is None:
+                blocks.put_back(block)
+                break
+            summary.rows_read += block.rows
+            for row_line, row in enumerate(rows, block.first):
+                yield from tracks.add(row_line, *row)
     yield from tracks.finish()
 
 
