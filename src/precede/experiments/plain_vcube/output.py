@@ -15,6 +15,7 @@ from precede.eventlog.schema import PACKET_RECEIVED, SENT
 from precede.experiments.plain_vcube.wheel import Wheel
 from precede.protocols.vcube2018.packets import StampedMessage
 from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared
+from precede.sim.networks.network import Flight
 from precede.sim.networks.switched import Switched
 
 NODE_BITS: Final = 16
@@ -42,7 +43,8 @@ class Aggregate:
 class Output:
     """Writes the rows and sends the packets of all vertices, at the instant `now`.
 
-    `messages` and `stamped` are the messages of the world by serial number.
+    The number of a node is also that of its process: nodes enter in order, and once. `messages` and `stamped`
+    are the messages of the world by serial number.
     """
 
     def __init__(self, rows: Rows, code: int, network: Switched) -> None:
@@ -67,54 +69,59 @@ class Output:
 
     # -- rows ----------------------------------------------------------------------------------------------
 
-    def received(self, process: int, message: Prepared) -> None:
-        self._rows.received(process, self.now, message.arrive)
+    def received(self, node: NodeId, message: Prepared) -> None:
+        self._rows.received(node, self.now, message.arrive)
 
-    def delivered(self, node: NodeId, process: int, message: Prepared) -> None:
-        self._rows.delivered(process, self.now, message.deliver)
+    def delivered(self, node: NodeId, message: Prepared) -> None:
+        self._rows.delivered(node, self.now, message.deliver)
         if self.on_deliver is not None:
             self.on_deliver(node, message.deliver.message)
 
-    def packet_received(self, process: int, content: i64, sender: NodeId) -> None:
+    def received_and_delivered(self, node: NodeId, message: Prepared) -> None:
+        self._rows.received_and_delivered(node, self.now, message.deliver)
+        if self.on_deliver is not None:
+            self.on_deliver(node, message.deliver.message)
+
+    def packet_received(self, node: NodeId, content: i64, sender: NodeId) -> None:
         if content < AGGREGATES:
-            self._single_row(PACKET_RECEIVED, process, self.messages[content], sender)
+            self._single_row(PACKET_RECEIVED, node, self.messages[content], sender)
         else:
             aggregate = self._aggregates[content - AGGREGATES]
             assert aggregate is not None
-            self._aggregate_row(PACKET_RECEIVED, process, aggregate, sender)
+            self._aggregate_row(PACKET_RECEIVED, node, aggregate, sender)
 
-    def _single_row(self, kind: int, process: int, message: Prepared, peer: NodeId) -> None:
+    def _single_row(self, kind: int, node: NodeId, message: Prepared, peer: NodeId) -> None:
         entries = message.entries
         size = HEADER_BYTES + message.size_bytes
         control = ENTRY_BYTES * entries
-        self._rows.sized_packet(kind, self._code, process, self.now, peer, WIRED, size, control, entries, 1)
+        self._rows.sized_packet(kind, self._code, node, self.now, peer, WIRED, size, control, entries, 1)
 
-    def _aggregate_row(self, kind: int, process: int, aggregate: Aggregate, peer: NodeId) -> None:
+    def _aggregate_row(self, kind: int, node: NodeId, aggregate: Aggregate, peer: NodeId) -> None:
         entries, size, count = aggregate.entries, aggregate.size_bytes, len(aggregate.messages)
         control = ENTRY_BYTES * entries
-        self._rows.sized_packet(kind, self._code, process, self.now, peer, WIRED, size, control, entries, count)
+        self._rows.sized_packet(kind, self._code, node, self.now, peer, WIRED, size, control, entries, count)
 
     # -- packets -------------------------------------------------------------------------------------------
 
-    def send(self, node: NodeId, process: int, message: Prepared, to: NodeId) -> None:
-        """Send a packet with one message."""
-        self._single_row(SENT, process, message, to)
-        self._fly(message.serial, node, to)
+    def send(self, node: NodeId, flight: Flight | None, message: Prepared, to: NodeId) -> None:
+        """Send a packet with one message. `flight` is that of the sender, if the network has it."""
+        self._single_row(SENT, node, message, to)
+        self._fly(message.serial, node, flight, to)
 
-    def send_aggregate(self, node: NodeId, process: int, messages: list[Prepared], to: NodeId) -> None:
+    def send_aggregate(self, node: NodeId, flight: Flight | None, messages: list[Prepared], to: NodeId) -> None:
         """Send a packet with several messages."""
         if len(messages) == 1:
-            self.send(node, process, messages[0], to)
+            self.send(node, flight, messages[0], to)
             return
         aggregate = Aggregate(messages)
-        self._aggregate_row(SENT, process, aggregate, to)
+        self._aggregate_row(SENT, node, aggregate, to)
         if self._unused:
             place = self._unused.pop()
             self._aggregates[place] = aggregate
         else:
             place = len(self._aggregates)
             self._aggregates.append(aggregate)
-        self._fly(AGGREGATES + place, node, to)
+        self._fly(AGGREGATES + place, node, flight, to)
 
     def take_aggregate(self, content: i64) -> list[Prepared]:
         """Return the messages of an aggregate that has arrived, and forget it."""
@@ -125,6 +132,7 @@ class Output:
         self._unused.append(place)
         return aggregate.messages
 
-    def _fly(self, content: i64, node: i64, to: i64) -> None:
-        at: i64 = self._network.lands_at(node, to, self.now)
+    def _fly(self, content: i64, node: i64, flight: Flight | None, to: i64) -> None:
+        now = self.now
+        at = self._network.lands_at(node, to, now) if flight is None else now + flight.takes(now)
         self.wheel.add(at, (content << NODE_BITS | to) << NODE_BITS | node)

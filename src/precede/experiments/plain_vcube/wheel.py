@@ -24,20 +24,20 @@ _STRETCH_BITS: Final = 6
 class Wheel:
     """Entries by instant, then by order of adding. `at` is the instant that the wheel has turned to.
 
-    An entry is a place in `_words` and `_next`. A slot of `_tails` has the last entry of its chain, whose next
-    is the first one; 0 if it has none. `_end` is the first instant beyond the slots.
+    Entry n is two words of `_entries`: its word at 2 n, and at 2 n + 1 the next entry of its chain. They share
+    a cache line. A slot of `_tails` has the last entry of its chain, whose next one is the first; 0 if it has
+    none. `_due` has the instants of later entries. `_end` is the first instant beyond the slots.
     """
 
     def __init__(self) -> None:
         self.at: i64 = 0
-        self.taken = 0
+        self.taken: i64 = 0
         self._waiting: i64 = 0
         self._end: i64 = _SPAN
         self._free: i64 = 0
         self._tails = _zeros(_SPAN)
         self._counts = _zeros(_SPAN >> _STRETCH_BITS)
-        self._next = _zeros(1)
-        self._words = vec[i64]([0])
+        self._entries = vec[i64]([0, 0])
         self._due = vec[i64]([0])
         self._later: dict[int, int] = {}
 
@@ -48,12 +48,11 @@ class Wheel:
         """Add an entry after those of the same instant, which is not before `self.at`."""
         entry = self._free
         if entry != 0:
-            self._free = i64(self._next[entry])
-            self._words[entry] = word
+            self._free = self._entries[2 * entry + 1]
+            self._entries[2 * entry] = word
         else:
-            entry = len(self._words)
-            self._words = append(self._words, word)
-            self._next = append(self._next, 0)
+            entry = len(self._due)
+            self._entries = append(append(self._entries, word), 0)
             self._due = append(self._due, 0)
         if at < self._end:
             self._link(at, entry)
@@ -64,12 +63,12 @@ class Wheel:
 
     def _chained(self, tail: i64, entry: i64) -> i64:
         """Put an entry behind the last one of a chain, which may be 0 for none. Return the new last entry."""
-        last: i32 = i32(entry)
+        entries = self._entries
         if tail == 0:
-            self._next[entry] = last
+            entries[2 * entry + 1] = entry
         else:
-            self._next[entry] = self._next[tail]
-            self._next[tail] = last
+            entries[2 * entry + 1] = entries[2 * tail + 1]
+            entries[2 * tail + 1] = entry
         return entry
 
     def _link(self, at: i64, entry: i64) -> None:
@@ -94,18 +93,19 @@ class Wheel:
     def take(self) -> i64:
         """Remove the first entry at `self.at`, which has one, and return its word."""
         slot = self.at & (_SPAN - 1)
+        entries = self._entries
         tail = i64(self._tails[slot])
-        first = i64(self._next[tail])
+        first = entries[2 * tail + 1]
         if first == tail:
             self._tails[slot] = 0
         else:
-            self._next[tail] = self._next[first]
+            entries[2 * tail + 1] = entries[2 * first + 1]
         self._counts[slot >> _STRETCH_BITS] -= 1
         self._waiting -= 1
-        self._next[first] = i32(self._free)
+        entries[2 * first + 1] = self._free
         self._free = first
         self.taken += 1
-        return self._words[first]
+        return entries[2 * first]
 
     def _first(self) -> i64:
         """Return the first instant from `at` on that has an entry. There is one in the wheel."""
@@ -135,9 +135,9 @@ class Wheel:
         self._end = end
         for granule in [granule for granule in self._later if granule << _GRANULE_BITS < end]:
             tail: i64 = self._later.pop(granule)
-            entry = i64(self._next[tail])
+            entry = self._entries[2 * tail + 1]
             while True:
-                following = i64(self._next[entry])
+                following = self._entries[2 * entry + 1]
                 self._link(self._due[entry], entry)
                 if entry == tail:
                     break

@@ -78,8 +78,8 @@ class VCubeWorld(World):
         super().enter(node)
         vertex = self.nodes[node].node
         assert isinstance(vertex, Vertex)
-        assert node == len(self._vertices), "the nodes of a plain VCube run enter in order, and once"
-        vertex.join(self._output, self.nodes[node].process)
+        assert node == self.nodes[node].process == len(self._vertices), "nodes enter in order, and once"
+        vertex.join(self._output, self.network.flight(node))
         self._vertices.append(vertex)
 
     def broadcast(
@@ -133,7 +133,7 @@ class VCubeWorld(World):
             to = (word >> NODE_BITS) & _NODES
             vertex = vertices[to]
             if self._log_packets:
-                output.packet_received(vertex.process, word >> (2 * NODE_BITS), word & _NODES)
+                output.packet_received(to, word >> (2 * NODE_BITS), word & _NODES)
             vertex.take_packet(output, word >> (2 * NODE_BITS), word & _NODES)
             if self.gauged:
                 vertex.note_sizes(self.nodes[to].peaks)
