@@ -3,7 +3,8 @@
 The commands are `precede simulate` for each kind of world, and `precede verify` for a log in Parquet and CSV.
 
 py-spy takes samples of Python and of machine code, so compiled modules show, too. A sample belongs to the
-innermost function of the project on its stack: the work of a library is counted for its caller.
+innermost function of the project on its stack: the work of a library is counted for its caller. The bytes of a
+stage are those by which the resident memory grew beyond the most before (`benchmarks.stage_bytes`).
 `--write` measures every name and writes benchmarks/PROFILE.md and docs/reference/where-time-goes.svg.
 """
 
@@ -111,9 +112,15 @@ def profile(name: str) -> dict[str, float]:
         recorder = [str(Path(sys.executable).with_name("py-spy")), "record", "--native", "--format", "raw"]
         recorder += ["--rate", str(RATE), "--output", str(stacks), "--"]
         subprocess.run([*recorder, *command], check=True, capture_output=True)
+        growth = [sys.executable, "-m", "benchmarks.stage_bytes", *command[3:]]
+        grown = json.loads(subprocess.run(growth, check=True, capture_output=True).stdout)
         samples = stage_samples(stacks.read_text(encoding="utf-8"))
     share = cpu_s / sum(samples.values())
     stages = {stage: round(samples[stage] * share, 3) for stage in STAGES}
+    held = dict.fromkeys(STAGES, 0)
+    for stack, count in grown.items():
+        held[stage_of(stack, {})] += count
+    stages |= {f"{stage} bytes": count for stage, count in held.items()}
     return {**stages, "cpu_s": round(cpu_s, 2), "peak_bytes": peak_bytes, "written_bytes": written}
 
 
@@ -183,10 +190,14 @@ def _longest(symbol: str, symbols: dict[str, str]) -> str:
 
 def table(stages: dict[str, float]) -> str:
     """Return a profile as a Markdown table."""
-    lines = ["| stage | CPU s | share |", "| --- | ---: | ---: |"]
+    lines = ["| stage | CPU s | share | MB |", "| --- | ---: | ---: | ---: |"]
     for stage in STAGES:
-        lines.append(f"| {stage} | {stages[stage]:.2f} | {stages[stage] / stages['cpu_s']:.0%} |")
-    lines.append(f"| together | {stages['cpu_s']:.2f} | |")
+        megabytes = stages[f"{stage} bytes"] / 1e6
+        lines.append(
+            f"| {stage} | {stages[stage]:.2f} | {stages[stage] / stages['cpu_s']:.0%} | {megabytes:.1f} |"
+        )
+    together = sum(stages[f"{stage} bytes"] for stage in STAGES) / 1e6
+    lines.append(f"| together | {stages['cpu_s']:.2f} | | {together:.0f} |")
     held, written = stages["peak_bytes"] / 1e6, stages["written_bytes"] / 1e6
     return "\n".join([*lines, "", f"Held at most {held:.0f} MB, wrote {written:.1f} MB."])
 
