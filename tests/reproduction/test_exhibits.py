@@ -2,10 +2,11 @@
 
 import pytest
 
+from precede.cli.evidence.paper_text import _needed
 from precede.core.errors import BadInput
 from precede.reproduction.claims import Claim
 from precede.reproduction.exhibits import FigureSpec, PublishedSpec, curves_of, published_values
-from precede.reproduction.judging import Sample
+from precede.reproduction.judging import Comparison, Sample
 
 SAMPLES = [
     Sample(experiment, {"nodes": nodes}, str(seed), {"few": 10.0 * nodes + seed, "many": 5.0})
@@ -129,3 +130,17 @@ def test_values_are_published_by_the_claims_that_have_them():
     withheld = Claim(id="most", place="p", says="s", experiment="main", kind="withheld", measure="m")
     with pytest.raises(BadInput, match="no claim 'most' with a published value"):
         published_values(figure, [claims[0], withheld])
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "expected"),
+    [
+        (108.0, 4.0, ("reproduced", 4)),
+        (114.0, 6.0, ("not reproduced", 3)),
+        (109.9, 5.0, ("reproduced", "over 100")),
+    ],
+)
+def test_an_open_claim_is_decided_when_its_interval_is_on_one_side_of_the_nearest_limit(mean, half, expected):
+    about = claim("few", value=100.0, tolerance=10.0)
+    interval = (mean - half, mean + half)
+    assert _needed(Comparison(claim=about, status="open", ours=(mean, mean), interval=interval)) == expected
