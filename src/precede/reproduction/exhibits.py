@@ -265,8 +265,8 @@ def _stated_value(spec: FigureSpec, stated: PublishedSpec, claims: Sequence[Clai
         return claim.value / per
 
     x = read(stated.x, spec.x_per)
-    heights = [read(given, spec.y_per) for given in (stated.y, stated.low, stated.high)]
-    return PublishedValue(x, *heights, "; ".join(says))
+    y, low, high = (read(given, spec.y_per) for given in (stated.y, stated.low, stated.high))
+    return PublishedValue(x, y, low, high, "; ".join(says))
 
 
 def _published_value(spec: FigureSpec, claim: Claim) -> PublishedValue | None:

@@ -223,7 +223,8 @@ def _open_claims(result: Reproduction) -> Iterator[str]:
     for one in undecided:
         inclined, factor = _needed(one)
         rows.append([f"`{one.claim.id}`", published(one.claim), ours(one), interval(one), inclined, factor])
-    yield from _fold(f"{len(rows)} open claims", markdown(Table("What would decide open claims", header, rows)))
+    table = markdown(Table("What would decide open claims", header, rows))
+    yield from _fold(f"{len(rows)} open claims", f"By `precede reproduce {result.request.key}`:\n\n{table}")
 
 
 def _needed(one: Comparison) -> tuple[str, Cell]:
