@@ -9,7 +9,7 @@ import pytest
 
 from precede.reproduction.checking import choose, rerun
 from precede.reproduction.results import read_results
-from precede.reproduction.units import PAPERS
+from precede.reproduction.units import PAPERS, find_paper
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,3 +35,14 @@ def test_the_page_of_the_artifact_states_the_cost_of_the_stored_results():
         assert stated[key] == f"{own_runs:,} | {own_seconds / 60:.1f}"
         runs, seconds = runs + own_runs, seconds + own_seconds
     assert stated["all five"] == f"{runs:,} | {seconds / 60:.1f}"
+
+
+def test_papers_that_the_page_calls_finished_have_all_experiments():
+    page = (ROOT / "docs" / "artifact.md").read_text(encoding="utf-8")
+    finished = re.findall(r"^\| ([a-z]+\d{4}) \| [\d,]+ \| [\d,.]+ \| all(?:;.*)? \|$", page, re.MULTILINE)
+    assert len(finished) >= 4
+    for key in finished:
+        folder = ROOT / "papers" / key
+        declared = {unit.experiment for unit in find_paper(key).units(folder, "paper")}
+        stored = {point.experiment for point in read_results(folder).points if point.scale == "paper"}
+        assert declared == stored, key
