@@ -145,7 +145,5 @@ class Wheel:
 
 
 def _zeros(count: i64) -> vec[i32]:
-    zeros = vec[i32](capacity=count)
-    while len(zeros) < count:
-        zeros = append(zeros, 0)
-    return zeros
+    # To append them one by one takes 0.5 ms, which a small world would notice.
+    return vec[i32]([0] * count)
