@@ -6,11 +6,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
+from precede.core.effects import Effects, Medium
+from precede.core.identity import NodeId
+from precede.core.instants import Instant
+from precede.core.messages import Packet
 from precede.eventlog.sinks import TableSink
 from precede.experiments.plain_vcube import choosing
 from precede.experiments.plain_vcube.world import VCubeWorld
 from precede.experiments.run import Run, prepare
+from precede.protocols.vcube2018.entry import ENTRY
+from precede.protocols.vcube2018.node import VCubeNode
 from precede.sim.world import World
 
 STARTS = ("exponential(1)", "triangular(0, 0.6)", "uniform(0, 0.05)")
@@ -161,3 +168,12 @@ def test_other_runs_take_the_shared_path(given: dict[str, Any]) -> None:
 def test_plain_python_takes_the_shared_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "is_compiled", lambda module: False)
     assert type(prepare(run_of("as in the paper", 1), TableSink()).world) is World
+
+
+def test_a_node_of_ones_own_takes_the_shared_path() -> None:
+    class DeafNode(VCubeNode):
+        def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+            return ()
+
+    deaf = replace(ENTRY, name="deaf", build=lambda role, context: DeafNode(context))
+    assert type(prepare(run_of("as in the paper", 1), TableSink(), deaf).world) is World

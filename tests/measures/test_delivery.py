@@ -77,3 +77,16 @@ def test_expected_pairs_where_a_source_has_no_rows_of_its_own():
     everywhere = np.full(3, -1)
     assert expected_pairs(born, until, np.array([0, 9, 1]), everywhere, [0, 1], presence) == 3
     assert expected_pairs(born, until, np.array([1, 1, 0]), everywhere, [0, 1], presence) == 3
+
+
+def test_expected_pairs_of_births_before_the_beginning_of_time():
+    presence = Presence()
+    stays = (
+        np.array([STARTED, LEFT, STARTED, STARTED]),
+        np.array([0, 0, 0, 1]),
+        np.array([-100, -50, -40, -100]),
+    )
+    presence.add(*stays)
+    for born in (-30, 30):
+        arguments = np.array([born]), np.array([10**6]), np.array([0]), np.array([-1])
+        assert expected_pairs(*arguments, [0, 1], presence) == 1

@@ -52,3 +52,10 @@ def test_where_each_value_stands_first(values):
     array = np.array(values, np.int64)
     expected = np.unique(array, return_index=True)[1]
     assert first_of_each(array).tolist() == expected.tolist()
+
+
+def test_numbers_of_every_width():
+    for kind in (np.int8, np.int16, np.int32, np.uint32, np.uint64):
+        values = np.random.default_rng(1).integers(0, 127, 20_000).astype(kind)
+        values[:2] = np.iinfo(kind).max if kind in (np.int8, np.int16) else 127
+        assert percentiles(values, PERCENTILES) == np.percentile(values, PERCENTILES).tolist()

@@ -168,3 +168,24 @@ def test_kept_seeds_keep_their_clusters(folder):
     results = store(folder, [(unit, mark(unit, "1+b")) for unit in clustered(FIRST)])
     kept = [point for point in results.points if point.code == "1+a"]
     assert [point.clusters for point in kept] == [("town 1", "town 0", "town 1", "town 0")] * 2
+
+
+def test_series_of_some_seeds_are_stored(folder):
+    series = {"size": {"x": (1.0,)}}
+    marks = [(u, mark(u) | ({"series": series} if u.replicate == "2" else {})) for u in units(folder, FIRST)]
+    assert [point.series for point in store(folder, marks).points] == [({}, series)] * 2
+
+
+@pytest.mark.parametrize(
+    "form", ['statistic = "fives_apart"', 'compare = "apart"\nagainst = { propagation = 3 }']
+)
+def test_a_claim_about_a_measure_that_older_seeds_lack_is_judged_by_the_others(folder, form):
+    store(folder, [(unit, mark(unit)) for unit in units(folder)])
+    claim = CLAIMS.partition("[[claim]]")[2].replace("bounded", "later").replace("value = 1.0", "value = 9.0")
+    (folder / "claims.toml").write_text(
+        f'{CLAIMS}[[claim]]{claim}where = {{ propagation = 1 }}\nmeasure = "later"\n{form}\n'
+    )
+    marks = [(unit, mark(unit, "1+b")) for unit in units(folder, FIRST)]
+    for _, one in marks:
+        one["measures"]["later"] = 2.0
+    assert len(values(store(folder, marks))) == 6

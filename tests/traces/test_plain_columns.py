@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -182,3 +183,21 @@ def test_contacts_of_a_scenario(tmp_path):
     assert present.names[0] == "alone"
     assert len(present) == 4_000
     assert next(present.rows()) == next(everything.contacts.rows())
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_a_carriage_return_at_the_end_of_a_read_stays_where_it_is(end: str, tmp_path: Path) -> None:
+    rows = [f"n{k % 50},m{k % 50},{k},{k + 0.5}" for k in range(3000)]
+    for padding in range(30):  # in some of them a read ends between the two characters
+        path = tmp_path / "padded.csv"
+        path.write_text(end.join(["a,b,start,end" + " " * padding, *rows, "n1,n1,3,4", ""]), newline="")
+        given = read_contacts(path)
+        assert [(one.line, given.summaries[0].rows_read) for one in given.rejects] == [(3002, 3001)]
+
+
+def test_an_indented_comment_is_no_row(tmp_path: Path) -> None:
+    rows = [f"x,n{k % 50},m{k % 50},{k},{k + 0.5}" for k in range(5000)]
+    rows[2000] = " #off,n1,m1,9000,9001"
+    path = tmp_path / "noted.csv"
+    path.write_text("\n".join(["note,a,b,start,end", *rows, ""]))
+    assert read_contacts(path).summaries[0].rows_read == 4999

@@ -305,7 +305,7 @@ def _assemble(
             engine = contact_engine(built.network, workload, options, len(built.names), run.seed)
             if engine is not None:
                 make_world, build_node = engine
-            elif is_plain_vcube(built, workload, options):
+            elif is_plain_vcube(entry, built, workload, options):
                 make_world, build_node = vcube_world(), build_vertex
 
     def make_node(node: NodeId, incarnation: int, random: Random) -> Node:

@@ -95,9 +95,10 @@ class NumberedLines(Iterator[tuple[int, str]]):
         """Take the next whole lines, up to half a mebibyte, with the number of the first; None if irregular.
 
         Regular are blocks of some size in ASCII without quotes, carriage returns, NULs, blank lines and
-        comments. Other lines stay, to be read one by one.
+        `#`. Other lines stay, to be read one by one.
         """
-        if self._ended or self._decoder.getstate()[0]:
+        waiting, flags = self._decoder.getstate()
+        if self._ended or waiting or flags & 1:  # a part of a character, or a carriage return
             return None
         held = "\n".join([*self._decoded, self._rest]).encode() + self._held
         self._rest, parts, size = "", [held], len(held)
@@ -125,8 +126,8 @@ class NumberedLines(Iterator[tuple[int, str]]):
 def _is_plain(block: bytes) -> bool:
     return (
         block.isascii()
-        and not block.startswith((b"\n", b"#"))
-        and not any(mark in block for mark in (b'"', b"\r", b"\0", b"\n\n", b"\n#"))
+        and not block.startswith(b"\n")
+        and not any(mark in block for mark in (b'"', b"#", b"\r", b"\0", b"\n\n"))
     )
 
 

@@ -103,7 +103,7 @@ def expected_pairs(
         expected += int(np.searchsorted(np.sort(born), end, "left").sum())
         expected -= int(np.searchsorted(np.sort(until), begin, "left").sum())
         known = 1 + max([*nodes, int(source.max(initial=0))])
-        enter, leave = np.full((2, known), -1, np.int64)  # of a node with other stays: never there
+        enter, leave = np.full((2, known), np.iinfo(np.int64).min)  # of a node with other stays: never there
         enter[list(one_each)], leave[list(one_each)] = begin, end
         expected -= int(np.count_nonzero((born < leave[source]) & (enter[source] <= until)))
         stays = {node: stay for node, stay in stays.items() if node not in one_each}

@@ -70,7 +70,8 @@ def values_at(values: Integers, ranks: Integers) -> Integers:
     Many values are counted in intervals, and only those in the intervals with these places are sorted.
     """
     least, most = int(values.min()), int(values.max())
-    values = values.astype(np.int64, copy=False) if most - least >= 1 << 31 else values
+    if values.dtype not in (np.int64, np.int32, np.uint32) or most - least >= 1 << 31:
+        values = values.astype(np.int64)
     shift = max(0, (most - least).bit_length() - _INTERVAL_BITS)
     if values.size < _FEW or most - least >= 1 << 62:
         return np.sort(values)[ranks]

@@ -59,7 +59,9 @@ def estimates_of(claim: Claim, samples: Sequence[Sample]) -> list[Estimate]:
         if claim.against is not None and not partner:
             continue
         if claim.compare == "apart" and partner:
-            estimates.append(_apart(claim, point, partner))
+            sides = [[one for one in side if claim.measure in one.measures] for side in (point, partner)]
+            if all(sides):
+                estimates.append(_apart(claim, *sides))
             continue
         values = list(_values(claim, point, partner))
         if values:
@@ -144,7 +146,7 @@ def _values(
     The statistic `fives_apart` has a value for every five runs: their range over their mean.
     """
     if claim.statistic == "fives_apart":
-        runs = [sample.measures[claim.measure] for sample in point]
+        runs = [sample.measures[claim.measure] for sample in point if claim.measure in sample.measures]
         for first in range(0, len(runs) - GROUP + 1, GROUP):
             five = runs[first : first + GROUP]
             yield str(first), (max(five) - min(five)) / fmean(five) if fmean(five) else 0.0

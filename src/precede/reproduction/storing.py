@@ -144,7 +144,9 @@ def _points(scale: str, marks: Sequence[Marked], needed: _Needed) -> list[PointR
                 violations=sum(mark["violations"] or 0 for mark in own),
                 unverified=sum(mark["violations"] is None for mark in own),
                 measures={name: tuple(stored(mark["measures"].get(name)) for mark in own) for name in names},
-                series=tuple(mark.get("series", {}) for mark in own) if "series" in own[0] else (),
+                series=tuple(mark.get("series", {}) for mark in own)
+                if any("series" in mark for mark in own)
+                else (),
             )
         )
     return points

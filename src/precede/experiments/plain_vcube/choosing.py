@@ -7,7 +7,7 @@ from typing import Any
 from precede.core.compiling import is_compiled
 from precede.core.node import Context, Node
 from precede.experiments.worlds.kinds import BuiltWorld
-from precede.protocols.registry import Entry
+from precede.protocols.registry import Entry, find
 from precede.protocols.vcube2018.options import VCubeOptions
 from precede.protocols.vcube2018.topology import MOST_POSITIONS
 from precede.sim import world
@@ -16,14 +16,15 @@ from precede.sim.workload import Workload
 from precede.sim.world import World
 
 
-def is_plain_vcube(built: BuiltWorld, workload: Workload, options: Any) -> bool:
+def is_plain_vcube(entry: Entry[Any], built: BuiltWorld, workload: Workload, options: Any) -> bool:
     """True if a run without faults can be carried out by `VCubeWorld`.
 
-    Its nodes are those of `vcube` without diagnosis. All of them are there from the beginning to the end. Every
-    message goes to all nodes.
+    Its nodes are those of `vcube` without diagnosis, not those of somebody's own protocol. All of them are
+    there from the beginning to the end. Every message goes to all nodes.
     """
     return (
-        type(options) is VCubeOptions
+        entry.build is find("vcube").build
+        and type(options) is VCubeOptions
         and not options.diagnosis
         and type(built.network) is Switched
         and workload.is_for_all

@@ -20,6 +20,8 @@ from precede.traces.lines import MAX_SECONDS
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 ROWS_BETWEEN: Final = 10_000
 """So many lines are read one by one before the next block is tried."""
+MOST_COLUMNS: Final = 256
+"""A parser by column needs memory for every column, also for those of a file that is nothing but commas."""
 
 
 class NameColumn(NamedTuple):
@@ -46,8 +48,8 @@ class PlainBlocks:
     """Takes blocks from the lines of a file. `names` and `numbers` are the places of our columns."""
 
     def __init__(self, lines: object, width: int, names: Sequence[int], numbers: Sequence[int]) -> None:
-        are_apart = len({*names, *numbers}) == len(names) + len(numbers)
-        self._lines = lines if isinstance(lines, NumberedLines) and are_apart else None
+        is_usual = len({*names, *numbers}) == len(names) + len(numbers) and width <= MOST_COLUMNS
+        self._lines = lines if isinstance(lines, NumberedLines) and is_usual else None
         self._width, self._names, self._numbers = width, names, numbers
         self._next_line = 0
 
