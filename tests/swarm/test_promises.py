@@ -1,4 +1,4 @@
-"""Which worlds are asked for liveness: a DRIFT source whose leave nobody can hear is as one that crashed."""
+"""Which worlds are asked for liveness: not those whose DRIFT source leaves unheard, or no majority remains."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from precede.eventlog.sinks import NoSink
+from precede.experiments.run import prepare
 from precede.experiments.swarm.plan import Plan, draw_plan
-from precede.experiments.swarm.promises import is_live
+from precede.experiments.swarm.promises import is_live, loses_majority
 
 CUT_OFF = 700000001132
 """Source 0 leaves after 4 s and is down after 14 s; node 4, its only way to the others, comes after 15 s."""
 STALLED = 700000000897
 """A source stalls from before its leave until it is down."""
+NO_MAJORITY = 700000004457
+"""Of three founders one is cut off and voted out; then one of the two voters loses its store."""
 
 
 def changed(plan: Plan, world: dict[str, Any] | None = None, options: dict[str, Any] | None = None) -> Plan:
@@ -52,3 +56,22 @@ def test_only_worlds_without_movement_and_partitions_are_exempt() -> None:
     plan = draw_plan("drift", CUT_OFF)
     for world in ({"speed": 1}, {"partitions": [{"start": "1s", "end": "2s", "groups": [["1"]]}]}):
         assert is_live(changed(plan, world)), world
+
+
+@pytest.mark.parametrize(
+    ("partitions", "keeps", "lost"), [(True, False, True), (False, False, False), (True, True, False)]
+)
+def test_a_view_cannot_change_if_one_of_its_two_voters_has_lost_its_store(
+    partitions: bool, keeps: bool, lost: bool
+) -> None:
+    plan = draw_plan("drift+founding", NO_MAJORITY)
+    run = plan.run
+    (crash,) = run.faults["crashes"]
+    if not partitions:
+        run = replace(run, world={**run.world, "partitions": []})
+    run = replace(run, faults={**run.faults, "crashes": [{**crash, "keep": keeps}]})
+    run = replace(run, options={**run.options, "durable": keeps})
+    prepared = prepare(run, NoSink())
+    prepared.world.schedule(plan.heal_at, prepared.world.heal, plan.dead)
+    prepared.world.run(plan.end)
+    assert loses_majority(prepared) is lost

@@ -2,17 +2,17 @@
 
 After healing all nodes are in contact, but some messages may be lost: no node carries them any more, or they
 expire first. A message is due at a node if some node carries it, if it expires late enough to reach all nodes,
-and if each of its predecessors that the node has not delivered is due there too or expires before it. With
-`lazy_expiry` the last does not help.
+and if each of its predecessors that the node has not delivered is due there too, or expires before it and
+before the world ends. With `lazy_expiry` the last does not help.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 from msgspec import Struct
 
-from precede.core.instants import Duration, Instant
+from precede.core.instants import Duration, Instant, parse_duration
 from precede.experiments.run import Prepared
 from precede.experiments.swarm.events import Message, Process, events_of, message_of
 from precede.experiments.swarm.plan import Plan
@@ -26,7 +26,7 @@ class _Facts(Struct):
     """Facts from the event log. Sets of messages are bit masks; `place` maps a message to its bit.
 
     `lazy`: as printed in the paper, a node notices that a predecessor has expired only when a waiting message
-    does (`lazy_expiry`).
+    does (`lazy_expiry`). `expired_by`: a message with an earlier deadline has expired everywhere at the end.
     """
 
     place: dict[Message, int]
@@ -37,6 +37,7 @@ class _Facts(Struct):
     carried: int
     destinations: list[list[str] | None]
     lazy: bool
+    expired_by: Instant = _NEVER
 
 
 def carried_missing(
@@ -61,6 +62,8 @@ def carried_missing(
     if carried is not None:
         facts.carried = sum(1 << place for message, place in facts.place.items() if message in carried)
     latest = [_latest_clock(running.values(), max(plan.heal_at, at) + spreading) for at in facts.broadcast_at]
+    skew = parse_duration(plan.run.options.get("skew", "0s"))
+    facts.expired_by = min(_clocks(running.values(), plan.end), default=0) - skew
     missing = []
     for process in running:
         if process[1] and not newcomers:
@@ -92,9 +95,15 @@ def _addressed(facts: _Facts, node: str) -> int:
     return sum(1 << place for place, to in enumerate(facts.destinations) if to is None or node in to)
 
 
+def _clocks(nodes: Iterable[HostedNode], at: Instant) -> Iterator[Instant]:
+    """Yield what the clock of each node shows at an instant."""
+    for node in nodes:
+        yield node.clock.read(at) if node.clock else at
+
+
 def _latest_clock(nodes: Iterable[HostedNode], at: Instant) -> Instant:
     """Return what the clock that is furthest ahead shows at an instant."""
-    return max((node.clock.read(at) if node.clock else at for node in nodes), default=0)
+    return max(_clocks(nodes, at), default=0)
 
 
 def _due(facts: _Facts, have: int, addressed: int, latest: Sequence[Instant]) -> int:
@@ -114,7 +123,8 @@ def _due(facts: _Facts, have: int, addressed: int, latest: Sequence[Instant]) ->
 
 
 def _expire_before(facts: _Facts, messages: int, deadline: Instant) -> bool:
-    return all(facts.deadline[p] < deadline for p in range(messages.bit_length()) if messages >> p & 1)
+    before = min(deadline, facts.expired_by)
+    return all(facts.deadline[p] < before for p in range(messages.bit_length()) if messages >> p & 1)
 
 
 def _just_received(fresh: Mapping[Process, tuple[Instant, int]], process: Process, at: Instant) -> int:

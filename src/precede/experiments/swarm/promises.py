@@ -5,7 +5,10 @@ from typing import Final
 
 from precede.core.identity import NodeId
 from precede.core.instants import Instant, parse_duration
+from precede.experiments.run import Prepared
 from precede.experiments.swarm.plan import MULTICASTS, ORDERINGS, Plan
+from precede.protocols.drift2006.node import DriftNode
+from precede.protocols.drift2006.packets import node_incarnation
 from precede.sim.networks.motion import Motion, scattered_connected
 from precede.sim.randomness import Generators
 
@@ -27,10 +30,12 @@ def keeps_clocks(plan: Plan) -> bool:
 def keeps_stations(plan: Plan) -> bool:
     """Tell whether stations run as long as the order rests on them; if not, messages may be late.
 
-    WAS sends no order data: it needs a tree of reliable stations (was2021, section 3). A station that crashes
-    has forgotten everything when it starts again. CK and PRS send vectors, and keep their order then too.
+    A station that crashes has forgotten everything when it starts again. WAS sends no order data: it needs a
+    tree of reliable stations (was2021, section 3). In PRS with proxies a station keeps the causal barriers of
+    its hosts (prs1997, section 9): once they are lost, later messages of a host do not name the earlier ones.
+    CK sends vectors, and keeps its order then too.
     """
-    return plan.run.protocol != "was" or not crashes_station(plan)
+    return plan.run.protocol not in ("was", "prs_mobile") or not crashes_station(plan)
 
 
 def is_live(plan: Plan) -> bool:
@@ -112,6 +117,21 @@ def crashes_station(plan: Plan) -> bool:
 def loses_store(plan: Plan) -> bool:
     """Tell whether a node loses its store, and with it messages that nobody else has."""
     return any(crash.get("keep") is False for crash in plan.run.faults.get("crashes", ()))
+
+
+def loses_majority(prepared: Prepared) -> bool:
+    """Tell whether no majority of the voters of DRIFT's latest view has its state: no view can follow then.
+
+    A view may have shrunk to two voters, behind a partition say, before one of them lost its store.
+    """
+    nodes = [hosted.node for hosted in prepared.world.nodes if hosted.up]
+    states = [node.state for node in nodes if isinstance(node, DriftNode) and node.state.view.crash_tolerant]
+    if not states:
+        return False
+    incarnations = {state.me: state.incarnation for state in states}
+    voters = max((state.view for state in states), key=lambda view: view.number).voters
+    lost = [id for id in voters if node_incarnation(id) < incarnations.get(id[0], 0)]
+    return bool(voters) and 2 * len(lost) >= len(voters)
 
 
 def leaves_unheard(plan: Plan) -> bool:

@@ -26,6 +26,7 @@ from precede.experiments.swarm.promises import (
     is_live,
     keeps_clocks,
     keeps_stations,
+    loses_majority,
     may_still_wait,
 )
 from precede.protocols.registry import Entry
@@ -130,7 +131,7 @@ def judge(plan: Plan, drawer: Drawer, prepared: Prepared, log: pa.Table) -> Worl
         counts["duplicates"] = duplicates
     elif not counts["violations"]:
         story = ""
-    live = is_live(plan)
+    live = is_live(plan) and not loses_majority(prepared)
     if live:
         findings["undelivered"] += (drawer.missing or everything_missing)(plan, prepared, log)
     if live and not may_still_wait(plan):
