@@ -13,6 +13,7 @@ from precede.core.errors import BadInput, Refused
 from precede.core.identity import MessageId
 from precede.core.node import Context, Node, round_trip
 from precede.protocols import registry
+from precede.protocols.multicast.node import ANNOUNCEMENT
 from precede.protocols.multicast.rule import LifePacket
 from precede.protocols.outbox import AckPacket
 from tests.protocols.multicast.multicast_world import make
@@ -337,3 +338,24 @@ def test_nothing_is_remembered_about_messages_to_earlier_incarnations(restarted:
         node = make("prs", 0, 3, **DURABLE)
         node.start(9, round_trip(store))
     assert node.sizes()["barrier_tuples"] == 0
+
+
+@pytest.mark.parametrize(("protocol", "options"), RIVALS)
+def test_a_leaving_node_tells_a_new_incarnation_of_a_node_that_knew(
+    protocol: str, options: dict[str, Any]
+) -> None:
+    """Otherwise the new incarnation would send to the node that left for ever."""
+    leaves = make(protocol, 0, 3, **options, **DURABLE)
+    assert _leaves_sent(leaves.leave(0)) == {1, 2}
+    leave = MessageId(0, 0, ANNOUNCEMENT)
+    leaves.receive(AckPacket((leave,)), 1, 1, 0)
+    assert _leaves_sent(leaves.receive(LifePacket(1), 1, 2, 0)) == {1, 2}, "2 has not acknowledged yet"
+    assert not _leaves_sent(leaves.receive(LifePacket(1), 1, 3, 0)), "only the timer repeats it"
+    for peer in (1, 2):
+        leaves.receive(AckPacket((leave,)), peer, 4, 0)
+    assert leaves.sizes()["unacknowledged"] == 0
+
+
+def _leaves_sent(effects: Effects) -> set[int]:
+    """Return the nodes to which these effects say that the node leaves."""
+    return {e.to for e in effects if isinstance(e, Send) and e.packet == LifePacket(0, True)}

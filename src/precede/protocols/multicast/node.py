@@ -82,6 +82,7 @@ class MulticastNode(Node):
         self.rule = rule
         self._node = context.node
         self._incarnation = context.incarnation
+        self._announcement = MessageId(context.node, context.incarnation, ANNOUNCEMENT)
         self._me = rule.me
         self._book = AddressBook(context.node, context.incarnation, context.members)
         self._number = 0
@@ -155,7 +156,7 @@ class MulticastNode(Node):
         if type(packet) is AckPacket:
             return self._receive_ack(packet, sender)
         if type(packet) is LifePacket:
-            return self._receive_announcement(packet, sender)
+            return self._receive_announcement(packet, sender, now)
         return NOTHING
 
     def _receive_message(self, packet: MulticastPacket, sender: NodeId, now: Instant) -> Effects:
@@ -163,7 +164,7 @@ class MulticastNode(Node):
         if id.source != sender or type(packet) is not self.rule.packet:
             return NOTHING
         effects: list[Effect] = []
-        self._learn(sender, id.incarnation, effects)
+        self._learn(sender, id.incarnation, now, effects)
         source = process_of(sender, id.incarnation)
         # A message to an earlier incarnation of this node is only acknowledged, so that its sender forgets it.
         if self._me in packet.destinations and id.number > self._last.get(source, 0) and id not in self._held:
@@ -228,17 +229,20 @@ class MulticastNode(Node):
     def timer(self, key: Key, now: Instant) -> Effects:
         return self._outbox.timer(key, now)
 
-    def _receive_announcement(self, packet: LifePacket, sender: NodeId) -> Effects:
+    def _receive_announcement(self, packet: LifePacket, sender: NodeId, now: Instant) -> Effects:
         effects: list[Effect] = []
         if packet.gone:
             self._part_with(sender, effects)
         else:
-            self._learn(sender, packet.incarnation, effects)
+            self._learn(sender, packet.incarnation, now, effects)
         effects.append(Send(AckPacket((MessageId(sender, packet.incarnation, ANNOUNCEMENT),)), sender, RADIO))
         return effects
 
-    def _learn(self, node: NodeId, incarnation: int, effects: list[Effect]) -> None:
-        """Record a new node or a new incarnation; stop sending to the node's earlier incarnations."""
+    def _learn(self, node: NodeId, incarnation: int, now: Instant, effects: list[Effect]) -> None:
+        """Record a new node or a new incarnation; stop sending to the node's earlier incarnations.
+
+        If this node is leaving, tell the new one: its earlier incarnation may have lost that with its state.
+        """
         previous = self._book.incarnation_of(node)
         if not self._book.learn(node, incarnation):
             return
@@ -246,6 +250,9 @@ class MulticastNode(Node):
         if previous is not None:
             self._outbox.give_up(node, effects)
             self.rule.forget(node, incarnation)
+        if self._book.incarnation_of(self._node) == GONE:
+            lacking = self._outbox.unacknowledged().get(self._announcement, {})
+            self._announce_leave([*lacking, node], now, effects)
 
     def _part_with(self, node: NodeId, effects: list[Effect]) -> None:
         if self._book.learn(node, GONE):
@@ -255,7 +262,7 @@ class MulticastNode(Node):
 
     def link_up(self, peer: NodeId, now: Instant, over: Medium) -> Effects:
         effects: list[Effect] = []
-        self._learn(peer, 0, effects)
+        self._learn(peer, 0, now, effects)
         self._outbox.link_up(peer, now, effects)
         return effects
 
@@ -263,13 +270,13 @@ class MulticastNode(Node):
         """Announce that this node leaves for good. Call it when `sizes` shows nothing unacknowledged."""
         self._book.learn(self._node, GONE)
         effects: list[Effect] = []
-        self._announce(LifePacket(self._incarnation, True), now, effects)
+        self._announce_leave(self._book.others(), now, effects)
         return effects
 
-    def _announce(self, packet: LifePacket, now: Instant, effects: list[Effect]) -> None:
-        """Send a packet to all known nodes until they acknowledge it, as `ANNOUNCEMENT`."""
-        id = MessageId(self._node, self._incarnation, ANNOUNCEMENT)
-        self._outbox.send(id, dict.fromkeys(self._book.others(), packet), now, effects)
+    def _announce_leave(self, to: Sequence[NodeId], now: Instant, effects: list[Effect]) -> None:
+        """Tell these nodes, until they acknowledge it, that this node leaves."""
+        leave = LifePacket(self._incarnation, True)
+        self._outbox.send(self._announcement, dict.fromkeys(to, leave), now, effects)
 
     # -- restart ----------------------------------------------------------------------------------------
 
@@ -278,7 +285,8 @@ class MulticastNode(Node):
         if saved:
             self._restore(now, saved, effects)
         if self._incarnation:
-            self._announce(LifePacket(self._incarnation), now, effects)
+            begun = LifePacket(self._incarnation)
+            self._outbox.send(self._announcement, dict.fromkeys(self._book.others(), begun), now, effects)
         return effects
 
     def _restore(self, now: Instant, saved: Saved, effects: list[Effect]) -> None:
