@@ -1,14 +1,23 @@
-"""Which worlds are asked for liveness: a DRIFT source whose leave nobody can hear is as one that crashed."""
+"""Which worlds are asked for liveness: a DRIFT source whose leave nobody can hear is as one that crashed.
+
+Messages with a lifetime are due if they live long enough.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from precede.experiments.swarm.plan import Plan, draw_plan
-from precede.experiments.swarm.promises import is_live
+from precede.core.effects import Effect
+from precede.core.instants import Instant
+from precede.experiments.swarm.plan import Plan, draw_plan, find_drawer
+from precede.experiments.swarm.promises import has_lifetimes, is_live
+from precede.experiments.swarm.swarm import run_plan
+from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.unordered import Unordered
 
 CUT_OFF = 700000001132
 """Source 0 leaves after 4 s and is down after 14 s; node 4, its only way to the others, comes after 15 s."""
@@ -52,3 +61,23 @@ def test_only_worlds_without_movement_and_partitions_are_exempt() -> None:
     plan = draw_plan("drift", CUT_OFF)
     for world in ({"speed": 1}, {"partitions": [{"start": "1s", "end": "2s", "groups": [["1"]]}]}):
         assert is_live(changed(plan, world)), world
+
+
+@pytest.mark.parametrize("kind", ["contacts", "point_to_point", "flood"])
+def test_a_message_that_lives_long_enough_is_due_on_every_network(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes that deliver nothing with a lifetime are noticed."""
+    arrive = Unordered.arrive
+
+    def arrive_unlimited(
+        self: Unordered, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]
+    ) -> None:
+        arrive(self, [envelope for envelope in envelopes if envelope.deadline is None], now, effects)
+
+    plans = (draw_plan("unordered", seed) for seed in range(1_000_000, 1_000_400))
+    drawn = [plan for plan in plans if plan.run.world["kind"] == kind and has_lifetimes(plan)][:3]
+    results = [run_plan(plan, find_drawer("unordered")) for plan in drawn]
+    assert not any(result.failed for result in results), results
+    monkeypatch.setattr(Unordered, "arrive", arrive_unlimited)
+    assert any(run_plan(plan, find_drawer("unordered")).undelivered for plan in drawn)

@@ -62,11 +62,11 @@ def carried_missing(
         facts.carried = sum(1 << place for message, place in facts.place.items() if message in carried)
     latest = [_latest_clock(running.values(), max(plan.heal_at, at) + spreading) for at in facts.broadcast_at]
     missing = []
-    for process in running:
+    for process, hosted in running.items():
         if process[1] and not newcomers:
             continue
         have = facts.delivered.get(process, 0)
-        due = _due(facts, have, _addressed(facts, process[0]), latest)
+        due = _due(facts, have, _addressed(facts, process[0]), latest, hosted.clock_at(plan.end))
         missing += [
             f"{process[0]} never delivered {message[0]}:{message[2]}"
             for message, place in facts.place.items()
@@ -97,18 +97,19 @@ def _latest_clock(nodes: Iterable[HostedNode], at: Instant) -> Instant:
     return max((node.clock.read(at) if node.clock else at for node in nodes), default=0)
 
 
-def _due(facts: _Facts, have: int, addressed: int, latest: Sequence[Instant]) -> int:
+def _due(facts: _Facts, have: int, addressed: int, latest: Sequence[Instant], end: Instant) -> int:
     """Return the messages due at a node that has delivered `have` of those that are for it; all are bit masks.
 
     `latest` is, for each message, the latest reading of a clock at which it may arrive. A message that expires
-    by then is not due. One pass is enough: predecessors come first in the log.
+    by then is not due. `end` is what the node's clock reads when the world ends. One pass is enough:
+    predecessors come first in the log.
     """
     due = 0
     for place, deadline in enumerate(facts.deadline):
         if not facts.carried & addressed & 1 << place or deadline <= latest[place]:
             continue
         open_ = facts.past[place] & addressed & ~have & ~due
-        if not open_ or (not facts.lazy and _expire_before(facts, open_, deadline)):
+        if not open_ or (not facts.lazy and _expire_before(facts, open_, min(deadline, end))):
             due |= 1 << place
     return due
 

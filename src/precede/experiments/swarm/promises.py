@@ -114,6 +114,11 @@ def loses_store(plan: Plan) -> bool:
     return any(crash.get("keep") is False for crash in plan.run.faults.get("crashes", ()))
 
 
+def has_lifetimes(plan: Plan) -> bool:
+    """Tell whether some messages have a lifetime of their own, and may expire before all have them."""
+    return any("lifetime" in birth for birth in plan.run.workload.get("script", ()))
+
+
 def leaves_unheard(plan: Plan) -> bool:
     """Tell whether a multicast node leaves and is down before everything has healed.
 
