@@ -29,6 +29,7 @@ def planned(plan: Plan) -> set[str]:
     crashes, stays = faults.get("crashes", ()), world.get("stays", ())
     suspect_after = parse_duration(options.get("suspect_after", "0s")) or int(options.get("test_timeout", 0))
     loses_store = any(crash.get("keep") is False for crash in crashes)
+    expires = any("lifetime" in birth for birth in script)
     return {
         name
         for name, is_so in {
@@ -63,11 +64,14 @@ def planned(plan: Plan) -> set[str]:
             "highest numbers": plan.numbers_from > 1 << 39,
             "groups that meet": bool(partitions) and "members" in world and not world["members"],
             "refresh": "refresh" in options,
+            "refresh where nothing is lost": "refresh" in options and not world.get("loss"),
             "lazy expiry": bool(options.get("lazy_expiry")),
             "monotone deadlines": bool(options.get("monotone")),
             "unpruned barriers": options.get("prune") is False,
             "full cache": bool(options.get("cache")),
-            "lifetimes of messages": any("lifetime" in birth for birth in script),
+            "lifetimes of messages": expires,
+            f"lifetimes of messages, kind {kind}": expires,
+            "planned crash in recovery": any("again" in crash for crash in crashes),
             "silence of hours": plan.settle > 3600 * 1_000_000,
             "diagnosis": bool(options.get("diagnosis")),
             "agreed founding": options.get("founding") == "agreed",

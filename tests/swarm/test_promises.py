@@ -1,16 +1,25 @@
-"""Which worlds are asked for liveness: not those whose DRIFT source leaves unheard, or no majority remains."""
+"""Which worlds are asked for liveness: not those where a DRIFT source leaves unheard, or no majority remains.
+
+Messages with a lifetime are due if they live long enough.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from precede.core.effects import Effect
+from precede.core.instants import Instant
 from precede.eventlog.sinks import NoSink
 from precede.experiments.run import prepare
-from precede.experiments.swarm.plan import Plan, draw_plan
-from precede.experiments.swarm.promises import is_live, loses_majority
+from precede.experiments.swarm.plan import Plan, draw_plan, find_drawer
+from precede.experiments.swarm.promises import has_lifetimes, is_live, loses_majority
+from precede.experiments.swarm.swarm import run_plan
+from precede.protocols.layered.envelope import Envelope
+from precede.protocols.layered.unordered import Unordered
 
 CUT_OFF = 700000001132
 """Source 0 leaves after 4 s and is down after 14 s; node 4, its only way to the others, comes after 15 s."""
@@ -75,3 +84,23 @@ def test_a_view_cannot_change_if_one_of_its_two_voters_has_lost_its_store(
     prepared.world.schedule(plan.heal_at, prepared.world.heal, plan.dead)
     prepared.world.run(plan.end)
     assert loses_majority(prepared) is lost
+
+
+@pytest.mark.parametrize("kind", ["contacts", "point_to_point", "flood"])
+def test_a_message_that_lives_long_enough_is_due_on_every_network(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes that deliver nothing with a lifetime are noticed."""
+    arrive = Unordered.arrive
+
+    def arrive_unlimited(
+        self: Unordered, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]
+    ) -> None:
+        arrive(self, [envelope for envelope in envelopes if envelope.deadline is None], now, effects)
+
+    plans = (draw_plan("unordered", seed) for seed in range(1_000_000, 1_000_400))
+    drawn = [plan for plan in plans if plan.run.world["kind"] == kind and has_lifetimes(plan)][:3]
+    results = [run_plan(plan, find_drawer("unordered")) for plan in drawn]
+    assert not any(result.failed for result in results), results
+    monkeypatch.setattr(Unordered, "arrive", arrive_unlimited)
+    assert any(run_plan(plan, find_drawer("unordered")).undelivered for plan in drawn)

@@ -6,7 +6,7 @@ and if each of its predecessors that the node has not delivered is due there too
 before the world ends. With `lazy_expiry` the last does not help.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ class _Facts(Struct):
     """Facts from the event log. Sets of messages are bit masks; `place` maps a message to its bit.
 
     `lazy`: as printed in the paper, a node notices that a predecessor has expired only when a waiting message
-    does (`lazy_expiry`). `expired_by`: a message with an earlier deadline has expired everywhere at the end.
+    does (`lazy_expiry`).
     """
 
     place: dict[Message, int]
@@ -37,7 +37,6 @@ class _Facts(Struct):
     carried: int
     destinations: list[list[str] | None]
     lazy: bool
-    expired_by: Instant = _NEVER
 
 
 def carried_missing(
@@ -63,13 +62,12 @@ def carried_missing(
         facts.carried = sum(1 << place for message, place in facts.place.items() if message in carried)
     latest = [_latest_clock(running.values(), max(plan.heal_at, at) + spreading) for at in facts.broadcast_at]
     skew = parse_duration(plan.run.options.get("skew", "0s"))
-    facts.expired_by = min(_clocks(running.values(), plan.end), default=0) - skew
     missing = []
-    for process in running:
+    for process, hosted in running.items():
         if process[1] and not newcomers:
             continue
         have = facts.delivered.get(process, 0)
-        due = _due(facts, have, _addressed(facts, process[0]), latest)
+        due = _due(facts, have, _addressed(facts, process[0]), latest, hosted.clock_at(plan.end) - skew)
         missing += [
             f"{process[0]} never delivered {message[0]}:{message[2]}"
             for message, place in facts.place.items()
@@ -95,36 +93,30 @@ def _addressed(facts: _Facts, node: str) -> int:
     return sum(1 << place for place, to in enumerate(facts.destinations) if to is None or node in to)
 
 
-def _clocks(nodes: Iterable[HostedNode], at: Instant) -> Iterator[Instant]:
-    """Yield what the clock of each node shows at an instant."""
-    for node in nodes:
-        yield node.clock.read(at) if node.clock else at
-
-
 def _latest_clock(nodes: Iterable[HostedNode], at: Instant) -> Instant:
     """Return what the clock that is furthest ahead shows at an instant."""
-    return max(_clocks(nodes, at), default=0)
+    return max((node.clock_at(at) for node in nodes), default=0)
 
 
-def _due(facts: _Facts, have: int, addressed: int, latest: Sequence[Instant]) -> int:
+def _due(facts: _Facts, have: int, addressed: int, latest: Sequence[Instant], end: Instant) -> int:
     """Return the messages due at a node that has delivered `have` of those that are for it; all are bit masks.
 
     `latest` is, for each message, the latest reading of a clock at which it may arrive. A message that expires
-    by then is not due. One pass is enough: predecessors come first in the log.
+    by then is not due. What has a deadline before `end` expires at this node before the world ends. One pass is
+    enough: predecessors come first in the log.
     """
     due = 0
     for place, deadline in enumerate(facts.deadline):
         if not facts.carried & addressed & 1 << place or deadline <= latest[place]:
             continue
         open_ = facts.past[place] & addressed & ~have & ~due
-        if not open_ or (not facts.lazy and _expire_before(facts, open_, deadline)):
+        if not open_ or (not facts.lazy and _expire_before(facts, open_, min(deadline, end))):
             due |= 1 << place
     return due
 
 
 def _expire_before(facts: _Facts, messages: int, deadline: Instant) -> bool:
-    before = min(deadline, facts.expired_by)
-    return all(facts.deadline[p] < before for p in range(messages.bit_length()) if messages >> p & 1)
+    return all(facts.deadline[p] < deadline for p in range(messages.bit_length()) if messages >> p & 1)
 
 
 def _just_received(fresh: Mapping[Process, tuple[Instant, int]], process: Process, at: Instant) -> int:

@@ -59,6 +59,8 @@ DRAWERS: Final[dict[str, str]] = {
 }
 ORDERINGS: Final = ("unordered", "fifo", "vector_clock", "causal_barrier", "delta_causal", "hash_dag")
 MULTICASTS: Final = ("prs", "rst", "ses")
+EXPIRING: Final = ("delta_causal", "unordered")
+"""The protocols in which nothing waits for a message that has expired."""
 FIXED_GROUP: Final = "vector_clock"
 """The protocol in which a node that lost its store, hence a later incarnation, may not broadcast."""
 SORTING_RULES: Final = ("timestamp", "lamport", "sds")

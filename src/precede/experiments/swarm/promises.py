@@ -134,6 +134,11 @@ def loses_majority(prepared: Prepared) -> bool:
     return bool(voters) and 2 * len(lost) >= len(voters)
 
 
+def has_lifetimes(plan: Plan) -> bool:
+    """Tell whether some messages have a lifetime of their own, and may expire before all have them."""
+    return any("lifetime" in birth for birth in plan.run.workload.get("script", ()))
+
+
 def leaves_unheard(plan: Plan) -> bool:
     """Tell whether a multicast node leaves and is down before everything has healed.
 

@@ -19,7 +19,7 @@ from precede.experiments.swarm.draw import point_to_point as draw_point_to_point
 from precede.experiments.swarm.due import carried_missing, offered_missing
 from precede.experiments.swarm.events import rows_of
 from precede.experiments.swarm.plan import Drawer, Plan, partition_of, seconds_text
-from precede.experiments.swarm.promises import loses_store
+from precede.experiments.swarm.promises import has_lifetimes, loses_store
 from precede.experiments.swarm.swarm import everything_missing
 from precede.sim.randomness import Generators
 from precede.witness.many_logs import verify_one_of_many
@@ -126,7 +126,7 @@ def missing(plan: Plan, prepared: Prepared, log: pa.Table) -> Sequence[str]:
         return draw_contacts.missing(plan, prepared, log)
     if loses_store(plan) and plan.run.world["kind"] == "flood":
         return carried_missing(plan, prepared, log, _REPAIR, volatile=True)  # gossip saves own messages only
-    if loses_store(plan) or plan.run.protocol == "delta_causal":
+    if loses_store(plan) or plan.run.protocol == "delta_causal" or has_lifetimes(plan):
         return offered_missing(plan, prepared, log, _REPAIR)
     return everything_missing(plan, prepared, log)
 

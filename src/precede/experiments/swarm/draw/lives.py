@@ -1,4 +1,4 @@
-"""Lives of nodes, added to a drawn world: lost stores, late joins, leaves, long lives, crashes of stations.
+"""Lives of nodes and messages, added to a drawn world: lost stores, late joins, leaves, long lives, lifetimes.
 
 A node that loses its store restarts as a new incarnation. Ids, incarnations and message numbers may begin near
 2^31, 2^32 or the highest there are.
@@ -10,9 +10,19 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from precede.core.instants import parse_duration
+from precede.core.instants import MINUTE, parse_duration
 from precede.experiments.swarm.large_numbers import AGED, IDS, INCARNATIONS, NUMBERS
-from precede.experiments.swarm.plan import FIXED_GROUP, MULTICASTS, ORDERINGS, Plan, draw_stall, seconds_text
+from precede.experiments.swarm.plan import (
+    EXPIRING,
+    FIXED_GROUP,
+    MULTICASTS,
+    ORDERINGS,
+    Plan,
+    draw_stall,
+    seconds_text,
+)
+
+_LIFETIMES: Final = ("300ms", "5s", "10min")
 
 
 def add(plan: Plan, random: Random) -> Plan:
@@ -105,10 +115,29 @@ def _crash_station(plan: Plan, random: Random) -> Plan:
     return _with_faults(plan, crashes=[*plan.run.faults.get("crashes", ()), station])
 
 
+def _expire_early(plan: Plan, random: Random) -> Plan:
+    """Give some messages a lifetime of their own. `delta_causal` has them in contacts already.
+
+    With gossip a node may have asked for a message just before it expired, and gives up within a minute.
+    """
+    run = plan.run
+    has_them = (run.protocol, run.world["kind"]) == ("delta_causal", "contacts")
+    if run.protocol not in EXPIRING or not _is_ordering(plan) or has_them:
+        return plan
+    script = [
+        birth | {"lifetime": random.choice(_LIFETIMES)} if random.random() < 0.6 else birth
+        for birth in run.workload["script"]
+    ]
+    asking = MINUTE if run.options.get("dissemination") == "gossip" else 0
+    run = replace(run, workload={**run.workload, "script": script})
+    return replace(plan, run=run, settle=plan.settle + asking)
+
+
 _SITUATIONS: Final[tuple[tuple[float, Callable[[Plan, Random], Plan]], ...]] = (
     (0.15, _lose_store),
     (0.3, _come_and_go),
     (0.25, _count_from_afar),
     (0.1, _suspect_falsely),
     (0.1, _crash_station),
+    (0.2, _expire_early),
 )

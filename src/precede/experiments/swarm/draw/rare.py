@@ -16,6 +16,7 @@ from precede.experiments.swarm.plan import WRONG_CLOCKS, Plan, seconds_text
 from precede.experiments.swarm.promises import SMALL_SKEW
 
 _REFRESH: Final = ("1s", "7s")
+_CROWD: Final = 64
 _LONGEST_STALL: Final = 300 * MILLISECOND
 
 
@@ -133,6 +134,14 @@ def _vcube_anywhere(draft: _Draft, random: Random) -> None:
         draft.world = {"kind": "point_to_point", "nodes": world["nodes"], "delay": random.choice(delays)}
 
 
+def _crowd_of_vcube(draft: _Draft, random: Random) -> None:
+    """Let 64 nodes take part; those that were not drawn broadcast only replies."""
+    nodes = draft.world.get("nodes", 0)
+    if draft.protocol == "vcube" and not draft.options.get("diagnosis"):
+        draft.workload["replies"] = float(draft.workload["replies"]) * nodes / _CROWD
+        draft.world["nodes"] = _CROWD
+
+
 _SITUATIONS: Final[tuple[tuple[float, Callable[[_Draft, Random], None]], ...]] = (
     (0.3, _one_way),
     (0.25, _stalled_station),
@@ -145,4 +154,5 @@ _SITUATIONS: Final[tuple[tuple[float, Callable[[_Draft, Random], None]], ...]] =
     (0.2, _unpruned),
     (0.2, _vcube_anywhere),
     (0.2, _lossy_contacts),
+    (0.05, _crowd_of_vcube),
 )
