@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable
-from typing import Any
-
 import pytest
 
-from precede.core.effects import WIRED, CancelTimer, Deliver, Discard, Effect, Send
+from precede.core.effects import WIRED, CancelTimer, SetTimer
 from precede.core.errors import NotYet, Refused
-from precede.core.instants import MILLISECOND, SECOND, Instant
-from precede.core.node import Context
-from precede.protocols import registry
+from precede.core.instants import MILLISECOND, SECOND
 from precede.protocols.vcube2018.diagnosis import DiagnosedVCubeNode
 from precede.protocols.vcube2018.packets import (
     Report,
@@ -25,56 +19,18 @@ from precede.protocols.vcube2018.packets import (
 from precede.protocols.vcube2018.prepared import slot_of
 from precede.protocols.vcube2018.running_tests import RunningTests
 from precede.protocols.vcube2018.topology import MOST_POSITIONS
-
-OPTIONS = {"diagnosis": True, "test_every": "200ms", "test_timeout": "250ms"}
-FOUR = (0, 1, 2, 3)
-
-
-def made(id: int, members: tuple[int, ...] = FOUR) -> DiagnosedVCubeNode:
-    node = registry.make("vcube", "node", Context(id, members, OPTIONS, random.Random(id)))
-    assert isinstance(node, DiagnosedVCubeNode)
-    node.start(0, {})
-    return node
-
-
-def sent(effects: Iterable[Effect], kind: type) -> list[tuple[int, Any]]:
-    """The packets of a kind, with their addressees."""
-    return [(each.to, each.packet) for each in effects if type(each) is Send and type(each.packet) is kind]
-
-
-def messages(effects: Iterable[Effect]) -> list[tuple[int, int, int]]:
-    """Who is sent which message: addressee, source, number."""
-    packets = sent(effects, VCubePacket)
-    ids = [(to, each.message.id) for to, packet in packets for each in packet.content]
-    return [(to, id.source, id.number) for to, id in ids]
-
-
-def delivered(effects: Iterable[Effect]) -> list[tuple[int, int]]:
-    return [(each.message.id.source, each.message.id.number) for each in effects if type(each) is Deliver]
-
-
-def spoken(source: DiagnosedVCubeNode, now: Instant = 1) -> VCubePacket:
-    """Let a node broadcast, and return the packet."""
-    packet = sent(source.broadcast(b"x", now), VCubePacket)[0][1]
-    assert isinstance(packet, VCubePacket)
-    return packet
-
-
-def answer_to(effects: Iterable[Effect], to: int, have: tuple[int, ...] | None, **more: Any) -> VCubeTestPacket:
-    """The answer of a node to the test that it was sent."""
-    test = next(packet for addressee, packet in sent(effects, VCubeTestPacket) if addressee == to)
-    return VCubeTestPacket(test.number, True, test.events, have, more.get("report"))
-
-
-def gone(*nodes: int, members: tuple[int, ...] = FOUR) -> tuple[tuple[int, int], ...]:
-    """The view in which these nodes are gone."""
-    return tuple((node, int(node in nodes)) for node in members)
-
-
-def told(node: DiagnosedVCubeNode, sender: int, events: Any, now: Instant) -> list[Effect]:
-    """Give a node a view in a test, and return what it does."""
-    return list(node.receive(VCubeTestPacket(77, False, events, None, None), sender, now, WIRED))
-
+from tests.protocols.vcube2018.steps import (
+    FOUR,
+    answer_to,
+    delivered,
+    gone,
+    made,
+    messages,
+    report_of,
+    sent,
+    spoken,
+    told,
+)
 
 # -- repair ------------------------------------------------------------------------------------------------
 
@@ -128,20 +84,73 @@ def test_a_duplicate_is_not_forwarded_to_a_cluster_that_has_it() -> None:
     node.receive(packet, 6, 1, WIRED)
     assert messages(node.receive(packet, 6, 2, WIRED)) == []
     assert messages(node.receive(packet, 3, 3, WIRED)) == []
+    node = made(2, tuple(range(8)))
+    assert messages(node.receive(packet, 0, 1, WIRED)) == [(3, 0, 1)]
+    assert messages(node.receive(packet, 6, 2, WIRED)) == [(0, 0, 1)]
+
+
+def concluded(node: DiagnosedVCubeNode, low: tuple[int, ...], high: tuple[int, ...]) -> None:
+    """Let both neighbours report, and the node draw its conclusions."""
+    report = Report(node._view.events, True, low, high, ())
+    for now in (SECOND, 2 * SECOND):
+        tests = node.timer("test", now)
+        for to in (1, 2):
+            node.receive(answer_to(tests, to, None, report=report), to, now + 1, WIRED)
+
+
+def test_a_message_is_kept_until_every_node_has_it() -> None:
+    node = made(0)
+    node.broadcast(b"x", 1)
+    concluded(node, (), (1,))
+    assert node.sizes()["log"] == 1
+    concluded(node, (1,), (1,))
+    assert node.sizes()["log"] == 0
+
+
+def test_a_newcomer_is_given_a_message_that_waits_though_every_node_has_it() -> None:
+    node, other, lost = made(0), made(1), made(2)
+    other.receive(spoken(lost), 2, 1, WIRED)
+    node.receive(spoken(other), 1, 2, WIRED)
+    concluded(node, (0, 1), (0, 1))
+    assert [node.sizes()[size] for size in ("pending", "log")] == [1, 0]
+    told(node, 1, ((4, 0),), 3 * SECOND)
+    ((_, state),) = sent(node.receive(VCubeJoinPacket(), 4, 3 * SECOND, WIRED), VCubeStatePacket)
+    assert [each.message.id.source for each in state.content] == [1]
+
+
+def test_messages_that_wait_outlast_a_change_of_the_view() -> None:
+    """Node 0 gets the second message first; node 5 then crashes, of which the messages do not depend."""
+    everybody = tuple(range(8))
+    node, source = made(0, everybody), made(4, everybody)
+    first, second = spoken(source), spoken(source, 2)
+    node.receive(second, 4, 3, WIRED)
+    assert node.sizes()["held"] == 2
+    told(node, 1, gone(5, members=everybody), SECOND)
+    assert node.sizes()["held"] == 2
+    effects = node.receive(first, 4, SECOND + 1, WIRED)
+    assert delivered(effects) == [(4, 1), (4, 2)]
+    assert messages(effects) == [(1, 4, 2), (1, 4, 1), (2, 4, 2), (2, 4, 1)]
+    only_waits = made(1, everybody)
+    only_waits.receive(second, 0, 3, WIRED)
+    told(only_waits, 0, gone(5, members=everybody), SECOND)
+    assert delivered(only_waits.receive(first, 0, SECOND + 1, WIRED)) == [(4, 1), (4, 2)]
 
 
 # -- joining -----------------------------------------------------------------------------------------------
 
 
 def newcomer() -> DiagnosedVCubeNode:
-    """Node 2 of four, which is not a member; it has asked to join."""
+    """Node 2 of four, which is not a member; it has asked to join once all nodes knew it for long enough."""
     node = made(2, (0, 1, 3))
-    tests = node.timer("test", SECOND)
-    report = Report(node._view.events, True, (), (), ())
-    for to, _ in sent(tests, VCubeTestPacket):
-        node.receive(answer_to(tests, to, None, report=report), to, SECOND + 1, WIRED)
+    for settled in (False, True):
+        tests = node.timer("test", SECOND)
+        assert sent(tests, VCubeJoinPacket) == []
+        report = Report(node._view.events, settled, (), (), ())
+        for to, _ in sent(tests, VCubeTestPacket):
+            node.receive(answer_to(tests, to, None, report=report), to, SECOND + 1, WIRED)
     asked = node.timer("test", 2 * SECOND)
     assert [to for to, _ in sent(asked, VCubeJoinPacket)] == [3]
+    assert SetTimer("join", 2 * SECOND + 250 * MILLISECOND) in asked
     assert [packet.have for _, packet in sent(asked, VCubeTestPacket)] == [None] * 2
     return node
 
@@ -152,6 +161,7 @@ def test_a_newcomer_forwards_and_keeps_a_message_before_it_has_joined() -> None:
     effects = node.receive(packet, 0, 2 * SECOND, WIRED)
     assert (messages(effects), delivered(effects)) == ([(3, 0, 1)], [])
     assert messages(node.receive(packet, 0, 2 * SECOND + 1, WIRED)) == []
+    assert report_of(node, 0).early == (slot_of(0, 1),), "an orphan is not lost while a newcomer has it"
     with pytest.raises(NotYet):
         node.broadcast(b"", 2 * SECOND)
     effects = node.receive(VCubeStatePacket((), ()), 3, 3 * SECOND, WIRED)
@@ -177,6 +187,13 @@ def test_a_newcomer_begins_once() -> None:
         (3, 0, 1),
         (3, 0, 2),
     ], "it keeps what came before its beginning for others"
+
+
+def test_a_newcomer_begins_after_sources_that_it_has_not_heard_of() -> None:
+    node = newcomer()
+    node.receive(VCubeStatePacket((0, 0, 0, 0, 0, 3), ()), 3, 3 * SECOND, WIRED)
+    assert node.joined
+    assert node.begins_after == {5: 3}
 
 
 def test_a_state_that_nobody_asked_for_or_that_is_too_wide_is_ignored() -> None:
@@ -224,62 +241,6 @@ def test_a_message_of_a_source_beyond_the_largest_hypercube_is_dropped() -> None
         )
         node.receive(VCubePacket((wide,), 24, 4, 1, 1), 1, 1, WIRED)
         assert node.sizes()["pending"] == int(mask == 1 << 3)
-
-
-# -- orphans -----------------------------------------------------------------------------------------------
-
-
-def with_orphans(crashed: bool = True, **reported: Any) -> tuple[DiagnosedVCubeNode, list[VCubePacket]]:
-    """Node 0 lacks the first message of 2, which has crashed, and has its second one and an answer to that.
-
-    `reported` is what the other nodes have. Returns the node after its timer, and the packets it got.
-    """
-    node, other, source = (made(id, (0, 1, 2)) for id in (0, 1, 2))
-    first, second, third = (sent(source.broadcast(b"x", at), VCubePacket) for at in (1, 2, 3))
-    for packets in (first, second):
-        other.receive(packets[0][1], 2, 4, WIRED)
-    packets = [spoken(other, 5), second[0][1], third[0][1]]
-    for packet in packets[:2]:
-        node.receive(packet, 1, 6, WIRED)
-    tests = node.timer("test", SECOND)
-    if crashed:
-        node.timer(("silent", 2), 2 * SECOND)
-    report = Report(node._view.events, True, (), reported.get("high", ()), reported.get("early", ()))
-    for to in (1,) if crashed else (1, 2):
-        node.receive(answer_to(tests, to, None, report=report), to, 2 * SECOND + 1, WIRED)
-    return node, packets
-
-
-def given_up(effects: Iterable[Effect]) -> list[tuple[int, int]]:
-    return sorted((each.message.id.source, each.message.id.number) for each in effects if type(each) is Discard)
-
-
-@pytest.mark.parametrize(
-    ("crashed", "reported", "expected"),
-    [
-        (True, {}, [(1, 1), (2, 2)]),
-        (True, {"high": (0, 0, 1)}, []),
-        (True, {"early": (slot_of(2, 1),)}, []),
-        (False, {}, []),
-    ],
-    ids=["lost", "received", "received early", "its source works"],
-)
-def test_what_waits_for_a_lost_message_is_given_up(
-    crashed: bool, reported: dict[str, Any], expected: list[tuple[int, int]]
-) -> None:
-    node, _ = with_orphans(crashed, **reported)
-    assert given_up(node.timer("test", 3 * SECOND)) == expected
-    assert len(node.waiting()) == 2 - len(expected)
-    if expected:
-        assert [node.sizes()[size] for size in node.drains()] == [0, 0, 0]
-
-
-def test_what_was_given_up_is_not_taken_again_and_no_message_after_it_either() -> None:
-    node, packets = with_orphans()
-    node.timer("test", 3 * SECOND)
-    for packet in packets:
-        assert node.receive(packet, 1, 4 * SECOND, WIRED) == []
-    assert node.waiting() == []
 
 
 # -- leaves and false suspicion ----------------------------------------------------------------------------
