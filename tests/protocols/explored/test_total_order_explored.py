@@ -153,6 +153,45 @@ def test_a_planted_fault_is_found(
         deviations(world, spoil=spoil).explore_deviations(1)
 
 
+def nobody_leads(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ballots, "lead", lambda self, now, effects: None)
+
+
+def acceptances_do_not_count(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ballots, "_receive_acceptance", lambda self, leading, voter, now, effects: None)
+
+
+SHALLOW: list[Fault] = [
+    ("joining: message numbers not stored", nothing, "number", ONE_JOINS_TWO, "order"),
+    ("joining: deliveries not stored", nothing, "done", ONE_JOINS_TWO, "order"),
+    ("joining: floods not stored", nothing, "held", ONE_JOINS_TWO, "healing"),
+    ("joining: group not stored", nothing, "group", ONE_JOINS_TWO, "healing"),
+    ("founding: founders do not begin", founders_do_not_begin, "", THREE_FOUND, "healing"),
+    ("founding: nobody leads", nobody_leads, "", THREE_FOUND, "healing"),
+    ("founding: acceptances do not count", acceptances_do_not_count, "", THREE_FOUND, "healing"),
+]
+
+
+@pytest.mark.parametrize(
+    ("patched", "not_stored", "world", "invariant"),
+    [each[1:] for each in SHALLOW],
+    ids=[each[0] for each in SHALLOW],
+)
+def test_a_planted_fault_is_found_breadth_first(
+    patched: Callable[[pytest.MonkeyPatch], None],
+    not_stored: str,
+    world: dict[str, Any],
+    invariant: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    patched(monkeypatch)
+    spoil: Callable[[Effects], Effects] = without(not_stored) if not_stored else lambda effects: effects
+    with pytest.raises(Broken, match=f"^{invariant}:"):
+        TotalOrderExplorer(
+            registry.find("drift"), **world, timers=2, crashes=1, heal_every=20, spoil=spoil
+        ).explore(2_000)
+
+
 def test_no_crash_breaks_an_invariant_after_a_view_removed_a_node() -> None:
     explorer = deviations(ONE_JOINS_TWO, kinds_tried=("crash",))
     explorer.explore_after_cut(2, 1)
@@ -168,7 +207,10 @@ def test_every_deviation_after_a_view_removed_a_node(name: str, node: int) -> No
     assert explorer.count > 100
 
 
-def test_a_crash_after_a_view_removed_a_node_shows_that_its_messages_were_not_stored() -> None:
-    """The view cut off its last message, which must be sent again in its next stream."""
-    with pytest.raises(Broken, match=r"^healing:"):
-        deviations(ONE_JOINS_TWO, kinds_tried=("crash",), spoil=without("restamp")).explore_after_cut(2, 1)
+@pytest.mark.parametrize(
+    ("kind", "invariant"), [("restamp", "healing"), ("own", "healing"), ("held", "healing"), ("done", "order")]
+)
+def test_a_crash_after_a_view_removed_a_node_shows_what_was_not_stored(kind: str, invariant: str) -> None:
+    """`restamp`: the view cut off the node's last message, which must be sent again in its next stream."""
+    with pytest.raises(Broken, match=f"^{invariant}:"):
+        deviations(ONE_JOINS_TWO, kinds_tried=("crash",), spoil=without(kind)).explore_after_cut(2, 1)
