@@ -186,6 +186,9 @@ def test_twice_the_tolerance_is_close_where_the_file_says_so():
         Claims("x", (claim,)), result, "quick", [Reason(claims=("c*",), why="w", supported_by=("t", "u"))]
     )
     assert (comparison.reason, comparison.shown_by) == ("w", "t, u")
+    left_open = Reason(claims=("c*",), why="w", supported_by=("t",), undecided=("v",))
+    (comparison,) = judge(Claims("x", (claim,)), result, "quick", [left_open])
+    assert comparison.shown_by == "t; undecided: v"
     assert comparison.off == pytest.approx(15.0)
     assert comparison.interval[0] < 1.15 < comparison.interval[1]
 

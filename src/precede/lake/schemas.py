@@ -293,7 +293,7 @@ COMPARISONS: Final = Table(
         Column(
             "reason", "string", "for a claim that is not reproduced: the reason, as far as we know it", True
         ),
-        Column("shown_by", "string", "the experiment or test that supports the reason", True),
+        Column("shown_by", "string", "what supports the reason, and what of it is undecided", True),
         Column("scenario", "string", "the scenario or experiment it is about; `*`: any of the sweep", True),
     ),
 )

@@ -163,11 +163,16 @@ class Claims(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reason(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Why claims are not reproduced. `supported_by` names tests (`tests/a.py::test_c`) and evidence by id."""
+    """Why claims are not reproduced. `supported_by` names tests (`tests/a.py::test_c`) and evidence by id.
+
+    `undecided` names evidence about the same claims that stays open with all seeds that the paper's experiments
+    state: it supports nothing, and is shown.
+    """
 
     claims: tuple[str, ...]
     why: str
     supported_by: tuple[str, ...]
+    undecided: tuple[str, ...] = ()
     reading: str | None = None
 
 

@@ -72,7 +72,9 @@ def explain(comparison: Comparison, reasons: Sequence[Reason]) -> Comparison:
     for reason in reasons:
         named = any(fnmatchcase(comparison.claim.id, pattern) for pattern in reason.claims)
         if named and reason.reading in (None, comparison.reading):
-            return structs.replace(comparison, reason=reason.why, shown_by=", ".join(reason.supported_by))
+            undecided = f"; undecided: {', '.join(reason.undecided)}" if reason.undecided else ""
+            shown_by = ", ".join(reason.supported_by) + undecided
+            return structs.replace(comparison, reason=reason.why, shown_by=shown_by)
     return comparison
 
 

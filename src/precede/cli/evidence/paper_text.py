@@ -222,7 +222,8 @@ def _open_claims(result: Reproduction) -> Iterator[str]:
     rows: list[list[Cell]] = []
     for one in undecided:
         inclined, factor = _needed(one)
-        rows.append([f"`{one.claim.id}`", published(one.claim), ours(one), interval(one), inclined, factor])
+        name = f"`{one.claim.id}`" + (f" ({one.reading})" if one.reading else "")
+        rows.append([name, published(one.claim), ours(one), interval(one), inclined, factor])
     table = markdown(Table("What would decide open claims", header, rows))
     yield from _fold(f"{len(rows)} open claims", f"By `precede reproduce {result.request.key}`:\n\n{table}")
 
