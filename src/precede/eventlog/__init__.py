@@ -3,7 +3,7 @@
 Everything that judges or measures a run (verification, measures, tables, pages) reads these rows and nothing
 else. Rows are packed as numbers while a run goes on and become Arrow blocks in bounded memory. In reading
 order: `schema`, `recorder`, `rows`, `machine_rows` (for the compiled package), `blocks`, `arrays`, `sinks`,
-`segments`; `python_values` reads them back.
+`parquet`, `segments`; `python_values` reads them back.
 
 May import: core
 """

@@ -3,11 +3,11 @@
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from precede.eventlog.parquet.file import ParquetFile
 from precede.eventlog.recorder import Sink
 from precede.eventlog.schema import FILE_VERSION, VERSION_KEY, event_schema, gauge_schema
 
@@ -15,31 +15,9 @@ EVENTS: Final = "events.parquet"
 GAUGES: Final = "gauges.parquet"
 HELD_ROWS: Final = 5_000
 """A run of more rows is written to files: rows in memory take about 170 bytes each."""
-GROUP_ROWS: Final = 1 << 18
 _RISING: Final = ("step", "at_us", "clock_us")
-_FEW_VALUES: Final = (
-    "incarnation",
-    "message_incarnation",
-    "message_number",
-    "messages_in_packet",
-    "packet_bytes",
-    "control_bytes",
-    "control_entries",
-)
-"""How columns are encoded: differences of `_RISING` ones, dictionaries for names and `_FEW_VALUES`.
-
-With row groups of `GROUP_ROWS` and statistics for two columns only, a row takes 0.58 of the time and 0.66 of
-the bytes that it takes with Arrow's defaults and groups of 65,536 rows (pedestrians, 5 min).
-"""
-_LONG_PAGES: Final[dict[str, Any]] = (
-    {"max_rows_per_page": 4 * GROUP_ROWS}
-    if "max_rows_per_page" in pq.ParquetWriter.__init__.__code__.co_varnames
-    else {}
-)
-"""A page per column of a group. The versions of Arrow that have this option begin a page every 20,000 rows.
-
-Rows then take 0.81 of the time and 0.79 of the bytes, and reading takes half the time (pedestrians, 20 min).
-"""
+_BOUNDED: Final = ("run_id", "at_us")
+"""The columns with bounds in each row group."""
 
 
 class ParquetSink:
@@ -50,60 +28,32 @@ class ParquetSink:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._writers: dict[str, pq.ParquetWriter] = {}
-        self._blocks: list[pa.RecordBatch] = []
-        self._rows = 0
+        self._files: dict[str, ParquetFile] = {}
 
     def write_events(self, block: pa.RecordBatch) -> None:
-        """Keep a block until there are enough rows for a row group."""
-        self._blocks.append(block)
-        self._rows += block.num_rows
-        if self._rows >= GROUP_ROWS:
-            self._write_group()
-
-    def _write_group(self) -> None:
-        if self._blocks:
-            group = pa.Table.from_batches(self._blocks).unify_dictionaries()
-            self._writer(EVENTS).write_table(group, self._rows)
-        self._blocks, self._rows = [], 0
+        self._file(EVENTS).write(block)
 
     def write_gauges(self, block: pa.RecordBatch) -> None:
-        self._writer(GAUGES).write_batch(block)
+        self._file(GAUGES).write(block)
 
     def close(self) -> None:
         """Completes both files and gives them their names."""
-        self._write_group()
         for name in (EVENTS, GAUGES):
-            self._writer(name).add_key_value_metadata({VERSION_KEY: str(FILE_VERSION).encode()})
-            self._writer(name).close()
+            self._file(name).close({VERSION_KEY: str(FILE_VERSION).encode()})
         for name in (EVENTS, GAUGES):
             os.replace(self._temporary(name), self._folder / name)
 
     def abandon(self) -> None:
-        for name, writer in self._writers.items():
-            writer.close()
+        for name, file in self._files.items():
+            file.abandon()
             self._temporary(name).unlink(missing_ok=True)
 
-    def _writer(self, name: str) -> pq.ParquetWriter:
-        if name not in self._writers:
+    def _file(self, name: str) -> ParquetFile:
+        if name not in self._files:
             self._folder.mkdir(parents=True, exist_ok=True)
             schema = event_schema() if name == EVENTS else gauge_schema()
-            names = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-            numbers = [field.name for field in schema if not pa.types.is_dictionary(field.type)]
-            self._writers[name] = pq.ParquetWriter(
-                self._temporary(name),
-                schema,
-                compression="zstd",
-                compression_level=1,
-                use_dictionary=names + [column for column in numbers if column in _FEW_VALUES],
-                column_encoding={column: "DELTA_BINARY_PACKED" for column in numbers if column in _RISING},
-                write_statistics=["run_id", "at_us"],
-                write_page_checksum=True,
-                store_schema=False,  # else readers make dictionaries of names that are text in other tables
-                sorting_columns=[pq.SortingColumn(schema.get_field_index("at_us"))],
-                **_LONG_PAGES,
-            )
-        return self._writers[name]
+            self._files[name] = ParquetFile(self._temporary(name), schema, _RISING, _BOUNDED)
+        return self._files[name]
 
     def _temporary(self, name: str) -> Path:
         return self._folder / f".{name}.partial"

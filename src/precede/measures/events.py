@@ -6,7 +6,8 @@ own messages are counted apart (`own_deliveries`, `own_age_us_...`). Another inc
 process: its receptions and deliveries are paired among themselves. Packets are counted at the sender: one
 transmission is one packet, however many nodes receive it.
 
-Receptions and deliveries take 24 bytes each, received packets with messages 16; other packets take none.
+Receptions take 24 bytes each, deliveries that did not follow at once 20, received packets with messages 16;
+other packets take none.
 """
 
 from __future__ import annotations
