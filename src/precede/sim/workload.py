@@ -7,6 +7,7 @@ before it is broadcast, so a long run needs no more memory than a short one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from random import Random
 from typing import Final
 
@@ -213,8 +214,9 @@ class _Application:
         lifetime: Distribution | None,
         slower: float,
     ) -> None:
+        self._world = world
+        self._node = node
         generators = world.generators
-        self.random = generators.python("application", node)
         unit = round(SECOND * slower)
         self.gap = (gap or _AT_ONCE).drawing(generators, "workload", node, unit=unit)
         self.first = (first or _AT_ONCE).drawing(generators, "workload-first", node, unit=unit)
@@ -222,3 +224,8 @@ class _Application:
         self.lifetime: Callable[[], int] | None = (
             None if lifetime is None else lifetime.drawing(generators, "lifetime", node)
         )
+
+    @cached_property
+    def random(self) -> Random:
+        """For destinations and answers; few workloads have any, and seeding takes long."""
+        return self._world.generators.python("application", self._node)

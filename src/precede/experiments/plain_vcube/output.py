@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
+from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from precede.core.effects import WIRED
@@ -20,8 +21,13 @@ from precede.sim.networks.switched import Switched
 
 NODE_BITS: Final = 16
 """A word of the wheel has the content of a packet, its receiver and its sender, from the high bits down."""
-AGGREGATES: Final = 1 << 30
+SERIAL_BITS: Final = 30
+AGGREGATES: Final = 1 << SERIAL_BITS
 """A content below this is the serial number of a message; from here on it is the place of an aggregate."""
+LOWEST_SERIAL: Final = AGGREGATES - 1
+"""The mask of the bits that hold a serial number."""
+CHILD_BITS: Final = 5
+_MOST_CHILDREN: Final = 16
 
 
 @final
@@ -40,18 +46,63 @@ class Aggregate:
 
 
 @final
+class Stack:
+    """Words of which the last one is taken first."""
+
+    def __init__(self) -> None:
+        self.count: i64 = 0
+        self._words = vec[i64]()
+
+    def push(self, word: i64) -> None:
+        if self.count == len(self._words):
+            self._words = append(self._words, word)
+        else:
+            self._words[self.count] = word
+        self.count += 1
+
+    def pop(self) -> i64:
+        self.count -= 1
+        return self._words[self.count]
+
+
+@final
+class Released:
+    """The messages that one reception releases, for each child in the order of release."""
+
+    def __init__(self) -> None:
+        self.children: list[int] = []
+        self._contents: list[list[int]] = [[] for _ in range(_MOST_CHILDREN)]
+
+    def add(self, child: int, content: int) -> None:
+        contents = self._contents[child]
+        if not contents:
+            self.children.append(child)
+        contents.append(content)
+
+    def has(self, child: int) -> bool:
+        return len(self._contents[child]) > 0
+
+    def take(self, child: int) -> list[int]:
+        contents = self._contents[child]
+        self._contents[child] = []
+        self.children.remove(child)
+        return contents
+
+
+@final
 class Output:
     """Writes the rows and sends the packets of all vertices, at the instant `now`.
 
-    The number of a node is also that of its process: nodes enter in order, and once. `messages` and `stamped`
-    are the messages of the world by serial number.
+    The number of a node is also that of its process: nodes enter in order, and once. `messages` are the
+    messages of the world by serial number. `arrived` and `released` serve the vertex that has an input now.
     """
 
     def __init__(self, rows: Rows, code: int, network: Switched) -> None:
         self.now = 0
         self.wheel = Wheel()
         self.messages: list[Prepared] = []
-        self.stamped: list[StampedMessage] = []
+        self.arrived = Stack()
+        self.released = Released()
         self.on_deliver: Callable[[NodeId, Message], None] | None = None
         self._rows = rows
         self._code = code
@@ -64,7 +115,6 @@ class Output:
         message: Prepared = stamped.prepared
         message.serial = len(self.messages)
         self.messages.append(message)
-        self.stamped.append(stamped)
         return message
 
     # -- rows ----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ as long as it has not been sent, which is the first condition of line 26.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -21,7 +22,15 @@ from precede.protocols.vcube2018.options import VCubeOptions
 from precede.protocols.vcube2018.packets import StampedMessage, VCubePacket
 from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared, Slot, new_share, slot_of
 from precede.protocols.vcube2018.progress import Ahead, Missing, Progress
-from precede.protocols.vcube2018.topology import dimension, first_child, height, responsibilities
+from precede.protocols.vcube2018.sources import Share
+from precede.protocols.vcube2018.topology import (
+    MOST_POSITIONS,
+    dimension,
+    first_child,
+    height,
+    multiples,
+    responsibilities,
+)
 
 ROOT: Final[NodeId] = 0
 NOBODY: Final[NodeId] = -1
@@ -63,6 +72,12 @@ def _packet(content: list[StampedMessage], size: int, entries: int) -> VCubePack
     return VCubePacket(tuple(content), size, ENTRY_BYTES * entries, entries, len(content))
 
 
+@lru_cache(maxsize=2 * MOST_POSITIONS)
+def _share_of_cube(rest: int, s: int, d: int) -> Share:
+    """Return the share of cluster s in a whole cube of d dimensions, of all nodes with this rest modulo 2^s."""
+    return new_share(multiples(1 << s, 1 << d), rest, 1 << s)
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Forwarding(Node):
     """The forwarding half of a VCube node.
@@ -94,18 +109,20 @@ class Forwarding(Node):
     def _build_trees(self, live: int) -> None:
         """Set the child in each cluster, and the sources whose messages this node forwards to it."""
         clusters = range(1, dimension(live) + 1)
-        self._children = [first_child(self._me, s, live) for s in clusters]
         self._clusters = len(clusters)
         self._whole = live + 1 == 1 << (1 << self._clusters)
+        self._children = [
+            self._me ^ 1 << s - 1 if self._whole else first_child(self._me, s, live) for s in clusters
+        ]
         if self._single_tree:
             below = height(self._me, ROOT, live)
             everybody = (1 << self._positions) - 1
             self._shares = [new_share(everybody if s <= below else 0, 0) for s in clusters]
             self._root_height = below
+        elif self._whole:
+            self._shares = [_share_of_cube(self._me % (1 << s), s, self._clusters) for s in clusters]
         else:
-            periods = [1 << s if self._whole else 0 for s in clusters]
-            shares = zip(responsibilities(self._me, live), periods, strict=True)
-            self._shares = [new_share(mask, shift, period) for (mask, shift), period in shares]
+            self._shares = [new_share(mask, shift) for mask, shift in responsibilities(self._me, live)]
 
     def _child(self, t: int) -> NodeId:
         """Return the child in cluster t + 1; NOBODY if no node of that cluster works."""

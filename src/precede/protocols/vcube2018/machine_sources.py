@@ -50,9 +50,12 @@ class MachineShare(Share):
             self._word = _words_of((mask << shift) & 0xFFFFFFFFFFFFFFFF)[0]
 
     def word(self, place: i64) -> i64:
-        if self._word != 0:
-            return self._word if place & (self._every - 1) == self._first else 0
-        return self._words[place] if place < len(self._words) else 0
+        if self._word != 0:  # no conditional expressions: mypyc makes Python's integers of their values
+            if place & (self._every - 1) == self._first:
+                return self._word
+        elif place < len(self._words):
+            return self._words[place]
+        return 0
 
 
 @final

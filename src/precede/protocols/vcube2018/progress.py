@@ -195,18 +195,30 @@ class Progress:
 class Ahead:
     """The messages received without a gap and not delivered yet: *vector_max* minus *vector_clock*.
 
-    `rows` has their sources by number. `_spare` is an empty set, to be used again.
+    `rows` has their sources by number, and `_latest` is the one with `_number`, which was looked up last.
+    `_spare` is an empty set, to be used again.
     """
 
-    __slots__ = ("_spare", "rows")
+    __slots__ = ("_latest", "_number", "_spare", "rows")
 
     def __init__(self) -> None:
         self.rows: dict[int, SourceSet] = {}
+        self._number = 0
+        self._latest: SourceSet | None = None
         self._spare: SourceSet | None = None
+
+    def of(self, number: int) -> SourceSet | None:
+        """Return the sources of the messages with this number; None if there is none."""
+        if number != self._number:
+            row = self.rows.get(number)
+            if row is None:
+                return None
+            self._number, self._latest = number, row
+        return self._latest
 
     def add(self, number: int, source: NodeId) -> None:
         """Add the message with this number of a source."""
-        row = self.rows.get(number)
+        row = self.of(number)
         if row is None:
             row = new_set(0) if self._spare is None else self._spare
             self.rows[number] = row
@@ -215,10 +227,12 @@ class Ahead:
 
     def remove(self, number: int, source: NodeId) -> None:
         """Remove a message that waited for its turn and is delivered now."""
-        row = self.rows[number]
+        row = self.of(number)
+        assert row is not None
         row.remove(source)
         if not row.size:
             self._spare = row
+            self._number, self._latest = 0, None
             del self.rows[number]
 
     def cut(self, source: NodeId, number: int) -> None:
@@ -248,7 +262,7 @@ class Missing:
         """Return one message of these entries that is missing and whose source is in `share`; 0 if none is."""
         lacking, first = self._delivered.lacking, self._delivered.first
         for row in rows:
-            received = self._ahead.rows.get(row.number)
+            received = self._ahead.of(row.number)
             at = row.number - first
             if 0 <= at < len(lacking):
                 source = lacking[at].highest_beside(row, received, share)

@@ -116,7 +116,7 @@ def responsibilities(i: NodeId, live: int) -> list[tuple[int, int]]:
     """
     d = dimension(live)
     if live + 1 == 1 << (1 << d):
-        return [(_multiples(1 << s, 1 << d), i % (1 << s)) for s in range(1, d + 1)]
+        return [(multiples(1 << s, 1 << d), i % (1 << s)) for s in range(1, d + 1)]
     heights = _heights(i, live, 1 << d)
     return [
         (int("".join("1" if below >= s else "0" for below in reversed(heights)), 2), 0) for s in range(1, d + 1)
@@ -124,7 +124,7 @@ def responsibilities(i: NodeId, live: int) -> list[tuple[int, int]]:
 
 
 @lru_cache(maxsize=64)
-def _multiples(modulus: int, positions: int) -> int:
+def multiples(modulus: int, positions: int) -> int:
     """Return the mask of all positions that are multiples of a power of two."""
     return ((1 << positions) - 1) // ((1 << modulus) - 1)
 
