@@ -13,15 +13,17 @@ from mypy_extensions import i64
 
 from precede.core.effects import Discard, Effect
 from precede.core.identity import NodeId
+from precede.core.instants import Instant
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.rows import BLOCK_BYTES
 from precede.eventlog.schema import PACKET_RECEIVED, SENT
 from precede.experiments.contact_worlds.carrier import ContactCarrier, ContactLink
-from precede.experiments.contact_worlds.world import ContactWorld
+from precede.experiments.contact_worlds.world import BATCH, ContactWorld
 from precede.experiments.timed_contacts.carried import Carried
 from precede.experiments.timed_contacts.carrier import Carrier
 from precede.experiments.timed_contacts.links import Link
 from precede.experiments.timed_contacts.marks import Marks
+from precede.experiments.timed_contacts.transfers import TransferQueue
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import HEADER_BYTES, ID_BYTES
 from precede.protocols.layered.parsed_envelopes import ParsedEnvelope
@@ -57,6 +59,7 @@ class TimedWorld(ContactWorld):
     ) -> None:
         super().__init__(seed, nodes, make_node, network, recorder, clocks)
         assert isinstance(network, ContactNetwork)
+        self.queue = self._transfers = TransferQueue()
         self._contacts = network
         self._messages: list[Carried | None] = []
         self._first_alive: i64 = 0
@@ -114,6 +117,22 @@ class TimedWorld(ContactWorld):
             self._contacts.count_cuts(1)
         link.up = False
         link.back = link.in_flight = link.lacked = None
+
+    def _take_events(self, until: Instant) -> bool:
+        queue = self._transfers
+        limit: i64 = until << PHASE_BITS | LAST_PHASE
+        for _ in range(BATCH):
+            when = queue.next_when(limit)
+            if when >= 0:
+                self.now = when >> PHASE_BITS
+                self._happen(queue.take_transfer())
+                self._take_arriving()
+            elif queue.open(limit):
+                self._take_next()
+                queue.note_others()
+            else:
+                return False
+        return True
 
     def _happen(self, event: Event) -> None:
         if isinstance(event, Link) and event.up:
@@ -226,8 +245,7 @@ class TimedWorld(ContactWorld):
         until = now + message.takes
         if owner.jitter is not None:
             until += owner.jitter.next()
-        link.when = until << PHASE_BITS | LAST_PHASE
-        self.queue.insert(link)
+        self._transfers.begin(link, until << PHASE_BITS | LAST_PHASE)
 
     # -- rows --------------------------------------------------------------------------------------------
 
