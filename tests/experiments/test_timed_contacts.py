@@ -14,10 +14,12 @@ from precede.experiments.scenario import read_scenario
 from precede.experiments.timed_contacts.carrier import Carrier
 from precede.experiments.timed_contacts.links import Link
 from precede.experiments.timed_contacts.marks import Marks
+from precede.experiments.timed_contacts.transfers import TransferQueue
 from precede.experiments.timed_contacts.world import TimedWorld
 from precede.protocols import registry
 from precede.protocols.layered.epidemic.options import EpidemicOptions
 from precede.protocols.layered.node import LayeredNode
+from precede.sim.queue import Event
 from precede.sim.world import World
 from tests.experiments.contact_runs import SHARED_PATH_TOO, assert_same, world_of, write_comings_and_goings
 
@@ -110,3 +112,43 @@ def test_marks_forget_what_is_too_low_when_they_need_room() -> None:
     assert not marks.has(2_997)
     assert not marks.has(5_000)
     assert not marks.has(-1)
+
+
+@pytest.mark.parametrize("span", [2, 40, 5_000, 30_000_000])
+def test_ends_of_transfers_keep_their_order_among_other_events(span: int) -> None:
+    random = Random(span)
+    node = registry.make("unordered", "node", Context(0, (0, 1), {}, random))
+    assert isinstance(node, LayeredNode)
+    carrier = Carrier(EpidemicOptions(), random, node.ordering)
+    queue, expected = TransferQueue(), list[tuple[int, int, Event]]()
+    now = 0
+    for step in range(4_000):
+        if random.random() < (0.6 if step < 2_500 else 0.3):
+            when = now + random.randrange(span)
+            event = Link(carrier, carrier) if random.random() < 0.7 else Event(when)
+            expected.append((when, step, event))
+            if isinstance(event, Link):
+                queue.begin(event, when)
+            else:
+                queue.insert(event)
+        elif expected:
+            first = min(expected, key=lambda entry: entry[:2])
+            now = first[0]
+            assert queue.next_when(now - 1) < 0
+            assert not queue.open(now - 1)
+            assert take(queue, now) is first[2]
+            expected.remove(first)
+        assert len(queue) == len(expected)
+        assert queue.is_waiting() == bool(expected)
+    assert queue.taken > 1_500
+
+
+def take(queue: TransferQueue, limit: int) -> Event:
+    """Take the next event as `TimedWorld` does."""
+    if queue.next_when(limit) >= 0:
+        return queue.take_transfer()
+    assert queue.open(limit)
+    event = queue.current[queue.place]
+    queue.place += 1
+    queue.note_others()
+    return event

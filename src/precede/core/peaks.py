@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
+from mypy_extensions import i64
+
 
 @final
 class Sizes:
@@ -18,32 +20,50 @@ class Sizes:
     A simulator looks at the sizes after every input; dictionaries took a tenth of the time of an epidemic.
     """
 
-    __slots__ = ("_first", "_fourth", "_largest", "_names", "_second", "_third")
+    __slots__ = (
+        "_first",
+        "_fourth",
+        "_most_first",
+        "_most_fourth",
+        "_most_second",
+        "_most_third",
+        "_names",
+        "_second",
+        "_third",
+    )
 
     def __init__(self, *names: str) -> None:
         self._names = names
-        self._first = self._second = self._third = self._fourth = 0
-        self._largest = [0, 0, 0, 0]
+        self._first: i64 = 0
+        self._second: i64 = 0
+        self._third: i64 = 0
+        self._fourth: i64 = 0
+        self._most_first: i64 = 0
+        self._most_second: i64 = 0
+        self._most_third: i64 = 0
+        self._most_fourth: i64 = 0
 
-    def set(self, first: int, second: int, third: int = 0, fourth: int = 0) -> Sizes:
+    def set(self, first: i64, second: i64, third: i64 = 0, fourth: i64 = 0) -> Sizes:
         """Set the sizes, in the order of the names."""
-        if first != self._first or second != self._second or third != self._third or fourth != self._fourth:
-            self._first, self._second, self._third, self._fourth = first, second, third, fourth
-            largest = self._largest
-            largest[0] = max(largest[0], first)
-            largest[1] = max(largest[1], second)
-            largest[2] = max(largest[2], third)
-            largest[3] = max(largest[3], fourth)
+        self._first, self._second, self._third, self._fourth = first, second, third, fourth
+        self._most_first = max(self._most_first, first)
+        self._most_second = max(self._most_second, second)
+        self._most_third = max(self._most_third, third)
+        self._most_fourth = max(self._most_fourth, fourth)
         return self
 
     def mapping(self) -> dict[str, int]:
         return dict(zip(self._names, (self._first, self._second, self._third, self._fourth), strict=False))
 
     def largest(self) -> dict[str, int]:
-        return dict(zip(self._names, self._largest, strict=False))
+        most = (self._most_first, self._most_second, self._most_third, self._most_fourth)
+        return dict(zip(self._names, most, strict=False))
 
     def restart(self) -> None:
-        self._largest = [self._first, self._second, self._third, self._fourth]
+        self._most_first = self._first
+        self._most_second = self._second
+        self._most_third = self._third
+        self._most_fourth = self._fourth
 
 
 @final

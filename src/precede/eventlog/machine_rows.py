@@ -136,19 +136,18 @@ class MachineRows(Rows):
 
     def sized_packet(
         self,
-        kind: int,
-        code: int,
-        process: int,
-        now: Instant,
-        peer: NodeId,
-        over: int,
-        size: int,
-        control: int,
-        entries: int,
-        messages: int,
+        kind: i32,
+        code: i32,
+        process: i32,
+        now: i64,
+        peer: i32,
+        over: i32,
+        size: i64,
+        control: i64,
+        entries: i64,
+        messages: i32,
     ) -> None:
-        at: i64 = now
-        self._row(at, at, size, process, peer, code, kind, over)
+        self._row(now, now, size, process, peer, code, kind, over)
         write_i64_le(self._control, control)
         write_i64_le(self._entries, entries)
         write_i64_le(self._wire, -1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i32, i64, mypyc_attr
 
 from precede.core.frequent_effects import Arrive, Deliver, Discard
 from precede.core.identity import MessageId, NodeId
@@ -108,16 +108,16 @@ class Rows:
 
     def sized_packet(
         self,
-        kind: int,
-        code: int,
-        process: int,
-        now: Instant,
-        peer: NodeId,
-        over: int,
-        size: int,
-        control: int,
-        entries: int,
-        messages: int,
+        kind: i32,
+        code: i32,
+        process: i32,
+        now: i64,
+        peer: i32,
+        over: i32,
+        size: i64,
+        control: i64,
+        entries: i64,
+        messages: i32,
     ) -> None:
         """Writes a row about a packet of known sizes, at a node whose clock is the world's."""
         self._buffer += _PACKET.pack(

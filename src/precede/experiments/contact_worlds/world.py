@@ -20,7 +20,8 @@ from precede.sim.networks.network import Network
 from precede.sim.queue import LAST_PHASE, PHASE_BITS, Call, Event
 from precede.sim.world import MakeNode, World
 
-_BATCH: Final = 2048
+BATCH: Final = 2048
+"""The number of events after which the world checks whether the recorder's block is full."""
 
 
 class ContactWorld(World):
@@ -148,25 +149,30 @@ class ContactWorld(World):
         limit = until << PHASE_BITS | LAST_PHASE
         if not queue.open(limit):
             return False
-        for _ in range(_BATCH):
+        for _ in range(BATCH):
             if queue.place == len(queue.current):
                 return True
-            event = queue.current[queue.place]
-            if event.when > limit:
+            if queue.current[queue.place].when > limit:
                 return False
-            queue.place += 1
-            self.now = event.when >> PHASE_BITS
-            if isinstance(event, ExpiryTimer):
-                if event.carrier.present:
-                    event.is_set = False
-                    self._expire(event.carrier)
-                    self._note(event.carrier)
-            elif isinstance(event, Call):
-                event.function(*event.arguments)
-            else:
-                self._happen(event)
-            self._take_arriving()
+            self._take_next()
         return True
+
+    def _take_next(self) -> None:
+        """Carry out the next event of the queue, which is open, and what follows from it at this instant."""
+        queue = self.queue
+        event = queue.current[queue.place]
+        queue.place += 1
+        self.now = event.when >> PHASE_BITS
+        if isinstance(event, ExpiryTimer):
+            if event.carrier.present:
+                event.is_set = False
+                self._expire(event.carrier)
+                self._note(event.carrier)
+        elif isinstance(event, Call):
+            event.function(*event.arguments)
+        else:
+            self._happen(event)
+        self._take_arriving()
 
     # -- expiry ------------------------------------------------------------------------------------------
 

@@ -6,17 +6,19 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final, final
 
+from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
 from precede.experiments.contact_worlds.carrier import ContactCarrier
-from precede.experiments.timed_contacts.carried import Carried
+from precede.experiments.timed_contacts.carried import Carried, Catalogue
 from precede.experiments.timed_contacts.marks import Marks
 from precede.protocols.layered.epidemic.options import EpidemicOptions
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.parsed_envelopes import NEVER, ParsedEnvelope
 from precede.sim.draws import Draws
+from precede.sim.hosted_node import HostedNode
 
 _RANDOM: Final = 9007199254740992.0
 """A random number of Python has 53 bits: times this one it is whole."""
@@ -24,19 +26,34 @@ _RANDOM: Final = 9007199254740992.0
 
 @final
 class Carrier(ContactCarrier):
-    """The cache of a node, in the order of reception: `log`, and which messages it holds."""
+    """The cache of a node: which messages it holds, and their serial numbers in the order of reception."""
 
     def __init__(self, options: EpidemicOptions, generator: Random, ordering: Ordering) -> None:
         super().__init__(options, generator, ordering)
         self.jitter: Draws | None = None
-        self.log: list[Carried] = []
         self.held = Marks(0, 0)
+        self.serials = vec[i64]()
+        self.length: i64 = 0
+        self._catalogue = Catalogue()
         self._first_deadline: i64 = NEVER
         self._draw: Callable[[], float] | None = generator.random if self.order.is_random else None
         self._payload_bytes: i64 = 0
 
+    def enter(self, hosted: HostedNode, catalogue: Catalogue, jitter: Draws | None) -> None:
+        self.join(hosted)
+        self._catalogue = catalogue
+        self.jitter = jitter
+
+    def retire(self) -> None:
+        super().retire()
+        place: i64 = 0
+        while place < self.length:
+            self._catalogue.message(self.serials[place]).holders -= 1
+            place += 1
+        self.length = 0
+
     def count(self) -> int:
-        return len(self.log)
+        return self.length
 
     def held_bytes(self) -> int:
         return self._payload_bytes
@@ -44,28 +61,42 @@ class Carrier(ContactCarrier):
     def first_deadline(self) -> Instant:
         return self._first_deadline
 
-    def keep(self, message: Carried, first_alive: i64) -> None:
+    def keep(self, message: Carried) -> None:
         """Take a message into the cache."""
-        self.held.add(message.serial, first_alive)
-        self.log.append(message)
+        serial = message.serial
+        self.held.add(serial, self._catalogue.first_alive)
+        if self.length == len(self.serials):
+            self.serials = append(self.serials, serial)
+        else:
+            self.serials[self.length] = serial
+        self.length += 1
+        message.holders += 1
         self._payload_bytes += message.payload_bytes
         self._first_deadline = min(self._first_deadline, message.deadline)
 
     def take_expired(self, now: i64) -> list[ParsedEnvelope]:
         """Remove and return the messages whose deadline has passed: by deadline, then in order of reception."""
-        kept: list[Carried] = []
         expired: list[Carried] = []
+        serials, deadlines = self.serials, self._catalogue.deadlines
         first: i64 = NEVER
-        for message in self.log:
-            if message.deadline <= now:
-                expired.append(message)
-                self.held.remove(message.serial)
-                self._payload_bytes -= message.payload_bytes
+        place: i64 = 0
+        kept: i64 = 0
+        while place < self.length:
+            serial = serials[place]
+            place += 1
+            deadline = deadlines[serial]
+            if deadline <= now:
+                expired.append(self._catalogue.message(serial))
             else:
-                kept.append(message)
-                first = min(first, message.deadline)
-        self.log = kept
+                serials[kept] = serial
+                kept += 1
+                first = min(first, deadline)
+        self.length = kept
         self._first_deadline = first
+        for message in expired:
+            self.held.remove(message.serial)
+            message.holders -= 1
+            self._payload_bytes -= message.payload_bytes
         if len(expired) > 1:
             expired.sort(key=_deadline)
         return [message.parsed for message in expired]

@@ -9,21 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i32, i64
 
-from precede.core.effects import Discard, Effect
+from precede.core.effects import RADIO, Discard, Effect
 from precede.core.identity import NodeId
+from precede.core.instants import Instant
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.rows import BLOCK_BYTES
 from precede.eventlog.schema import PACKET_RECEIVED, SENT
 from precede.experiments.contact_worlds.carrier import ContactCarrier, ContactLink
-from precede.experiments.contact_worlds.world import ContactWorld
-from precede.experiments.timed_contacts.carried import Carried
+from precede.experiments.contact_worlds.world import BATCH, ContactWorld
+from precede.experiments.timed_contacts.carried import Carried, Catalogue
 from precede.experiments.timed_contacts.carrier import Carrier
 from precede.experiments.timed_contacts.links import Link
 from precede.experiments.timed_contacts.marks import Marks
+from precede.experiments.timed_contacts.transfers import TransferQueue
 from precede.protocols.layered.envelope import Envelope
-from precede.protocols.layered.epidemic.packets import HEADER_BYTES, ID_BYTES
+from precede.protocols.layered.epidemic.packets import HEADER_BYTES, ID_BYTES, MessagesPacket
 from precede.protocols.layered.parsed_envelopes import ParsedEnvelope
 from precede.sim.clocks import Clock
 from precede.sim.hosted_node import HostedNode
@@ -33,17 +35,14 @@ from precede.sim.queue import LAST_PHASE, PHASE_BITS, Event
 from precede.sim.world import MakeNode
 
 _HAVE_BYTES: Final = HEADER_BYTES + ID_BYTES
-_SWEPT: Final = 1024
-"""Every so many births the messages that have expired everywhere are forgotten."""
 
 
 @final
 class TimedWorld(ContactWorld):
     """A world of contacts with timed transfers.
 
-    `_messages` has the messages by serial number; those below `_first_alive` have expired. `_arriving` are the
-    links on which a packet arrives at this instant, and `_announced` what it says: that the link's owner has
-    this message, or, if None, which messages it has (a summary).
+    `_arriving` are the links on which a packet arrives at this instant, and `_announced` what it says: that the
+    link's owner has this message, or, if None, which messages it has (a summary).
     """
 
     def __init__(
@@ -57,9 +56,9 @@ class TimedWorld(ContactWorld):
     ) -> None:
         super().__init__(seed, nodes, make_node, network, recorder, clocks)
         assert isinstance(network, ContactNetwork)
+        self.queue = self._transfers = TransferQueue()
         self._contacts = network
-        self._messages: list[Carried | None] = []
-        self._first_alive: i64 = 0
+        self._catalogue = Catalogue()
         self._arriving: list[Link] = []
         self._announced: list[Carried | None] = []
 
@@ -67,32 +66,18 @@ class TimedWorld(ContactWorld):
 
     def _join(self, carrier: ContactCarrier, hosted: HostedNode) -> None:
         assert isinstance(carrier, Carrier)
-        carrier.join(hosted)
-        carrier.jitter = self._contacts.jitter_of(hosted.id)
+        carrier.enter(hosted, self._catalogue, self._contacts.jitter_of(hosted.id))
 
     def _take_up(self, carrier: ContactCarrier, envelope: Envelope) -> None:
         assert isinstance(carrier, Carrier)
-        message = Carried(envelope, len(self._messages))
+        message = self._catalogue.add(envelope, self.now)
         message.takes = self._contacts.least_time(message.size_bytes, 1)
-        self._messages.append(message)
-        if message.serial % _SWEPT == 0:
-            self._forget_expired()
-        carrier.keep(message, self._first_alive)
+        carrier.keep(message)
         self._pass_on(carrier, message, None)
-
-    def _forget_expired(self) -> None:
-        """Forget messages that no node can carry any more, up to the first that may be alive."""
-        serial = self._first_alive
-        while serial < len(self._messages):
-            message = self._messages[serial]
-            if message is not None and message.deadline > self.now:
-                break
-            self._messages[serial] = None
-            serial += 1
-        self._first_alive = serial
 
     def _take_expired(self, carrier: ContactCarrier) -> list[ParsedEnvelope]:
         assert isinstance(carrier, Carrier)
+        self._note(carrier)  # between two of these a cache only grows, so its peak is what it is now
         return carrier.take_expired(self.now)
 
     def _new_link(self, owner: ContactCarrier, peer: ContactCarrier) -> ContactLink:
@@ -115,6 +100,22 @@ class TimedWorld(ContactWorld):
         link.up = False
         link.back = link.in_flight = link.lacked = None
 
+    def _take_events(self, until: Instant) -> bool:
+        queue = self._transfers
+        limit: i64 = until << PHASE_BITS | LAST_PHASE
+        for _ in range(BATCH):
+            when = queue.next_when(limit)
+            if when >= 0:
+                self.now = when >> PHASE_BITS
+                self._happen(queue.take_transfer())
+                self._take_arriving()
+            elif queue.open(limit):
+                self._take_next()
+                queue.note_others()
+            else:
+                return False
+        return True
+
     def _happen(self, event: Event) -> None:
         if isinstance(event, Link) and event.up:
             self._complete(event)
@@ -132,44 +133,50 @@ class TimedWorld(ContactWorld):
                     self._offer(back)
                 elif back.lacked is not None:
                     back.lacked.remove(message.serial)
-            self.at_once += 1
-            if self.rows.size() >= BLOCK_BYTES:
-                self.recorder.flush_if_full()
+        self.at_once += len(self._arriving)
         self._arriving.clear()
         self._announced.clear()
+        if self.rows.size() >= BLOCK_BYTES:
+            self.recorder.flush_if_full()
 
     # -- messages ----------------------------------------------------------------------------------------
 
     def _complete(self, link: Link) -> None:
         """End a transfer: the peer receives the message, and the next one follows."""
-        message = link.in_flight
+        message, peer, back = link.in_flight, link.peer, link.back
         assert message is not None
-        peer, back = link.peer, link.back
         assert isinstance(peer, Carrier)
+        assert isinstance(back, Link)
         if self._log_packets:
             self._message_row(PACKET_RECEIVED, peer, link.owner.id, message)
-        self._receive(peer, message, back if isinstance(back, Link) else None)
+        if back.lacked is not None:
+            back.lacked.remove(message.serial)
+        if not peer.held.has(message.serial):
+            self._receive(peer, message, back)
         link.in_flight = None
         self._send_next(link)
 
-    def _receive(self, carrier: Carrier, message: Carried, back: Link | None) -> None:
-        """Take a message into the cache if it is new, hand it to the ordering and pass it on."""
-        if back is not None and back.lacked is not None:
-            back.lacked.remove(message.serial)
-        if carrier.held.has(message.serial):
-            return
+    def _receive(self, carrier: Carrier, message: Carried, back: Link) -> None:
+        """Take a new message into the cache, hand it to the ordering and pass it on."""
         hosted, now = carrier.hosted, self.now
         assert hosted is not None
         if message.deadline <= now:
             self.carry_out_plain(hosted, [Discard(message.parsed.message, "late")], now)
             return
-        carrier.keep(message, self._first_alive)
-        effects: list[Effect] = [message.arrival]
+        carrier.keep(message)
+        effects: list[Effect] = []
         carrier.ordering.arrive_batch(message.batch, now, effects)
-        self.carry_out_plain(hosted, effects, now)
+        if len(effects) == 1 and effects[0] is message.deliver and self.on_deliver is None:
+            self.rows.received_and_delivered(carrier.process, now, message.deliver)
+        else:
+            self.carry_out_plain(hosted, [message.arrival, *effects], now)
         self._pass_on(carrier, message, back)
         self._set_expiry(carrier)
-        self._note(carrier)
+        if self.gauged:
+            if hosted.peaks.parts:
+                carrier.ordering.counted_sizes()
+            else:
+                self._note(carrier)
 
     def _pass_on(self, carrier: Carrier, message: Carried, back: Link | None) -> None:
         """Announce a new message to all peers but the one it came from, and queue it for them."""
@@ -179,8 +186,9 @@ class TimedWorld(ContactWorld):
                 self._announce(link, message)
                 if link.lacked is not None:
                     link.enqueue(carrier.rank(message), message.serial)
-                    link.lacked.add(message.serial, self._first_alive)
-                    self._send_next(link)
+                    link.lacked.add(message.serial, self._catalogue.first_alive)
+                    if link.in_flight is None:
+                        self._send_next(link)
 
     def _announce(self, link: Link, message: Carried | None) -> None:
         self._control_row(SENT, link.owner, link.peer.id, message, link.summary_bytes)
@@ -192,29 +200,34 @@ class TimedWorld(ContactWorld):
         carrier, peer = link.owner, link.peer
         assert isinstance(carrier, Carrier)
         assert isinstance(peer, Carrier)
-        peer_held = peer.held
+        peer_held, catalogue = peer.held, self._catalogue
         self._expire(carrier)
-        lacked = link.lacked = Marks(self._first_alive, len(self._messages))
-        for message in carrier.log:
-            if not peer_held.has(message.serial):
-                link.enqueue(carrier.rank(message), message.serial)
-                lacked.add(message.serial, self._first_alive)
-        self._send_next(link)
+        first_alive = catalogue.first_alive
+        lacked = link.lacked = Marks(first_alive, len(catalogue))
+        serials = carrier.serials
+        place: i64 = 0
+        while place < carrier.length:
+            serial = serials[place]
+            if not peer_held.has(serial):
+                link.enqueue(carrier.rank(catalogue.message(serial)), serial)
+                lacked.add(serial, first_alive)
+            place += 1
+        if link.in_flight is None:
+            self._send_next(link)
         self._note(carrier)
 
     def _send_next(self, link: Link) -> None:
-        """Begin the next transfer of a link, if none is under way."""
+        """Begin the next transfer of a link on which none is under way."""
         lacked, owner = link.lacked, link.owner
         assert isinstance(owner, Carrier)
-        if link.in_flight is not None or lacked is None:
+        if lacked is None:
             return
-        held = owner.held
         now: i64 = self.now
         serial = link.take()
         while serial >= 0:
-            if lacked.has(serial) and held.has(serial):
-                message = self._messages[serial]
-                if message is not None and message.deadline > now:
+            if lacked.has(serial) and owner.held.has(serial):
+                message = self._catalogue.message(serial)
+                if message.deadline > now:
                     lacked.remove(serial)
                     self._begin(link, owner, message, now)
                     return
@@ -226,14 +239,16 @@ class TimedWorld(ContactWorld):
         until = now + message.takes
         if owner.jitter is not None:
             until += owner.jitter.next()
-        link.when = until << PHASE_BITS | LAST_PHASE
-        self.queue.insert(link)
+        self._transfers.begin(link, until << PHASE_BITS | LAST_PHASE)
 
     # -- rows --------------------------------------------------------------------------------------------
 
-    def _message_row(self, kind: int, carrier: ContactCarrier, peer: NodeId, message: Carried) -> None:
+    def _message_row(self, kind: i32, carrier: ContactCarrier, peer: NodeId, message: Carried) -> None:
         size, control, entries = message.size_bytes, message.control_bytes, message.control_entries
-        self._messages_row(kind, carrier, peer, size, control, entries, 1)
+        if self._messages_code < 0:
+            self._messages_code = self.packet_codes[MessagesPacket.kind]
+        code, process = self._messages_code, carrier.process
+        self.rows.sized_packet(kind, code, process, self.now, peer, RADIO, size, control, entries, 1)
 
     def _control_row(
         self, kind: int, carrier: ContactCarrier, peer: NodeId, message: Carried | None, summary_bytes: int
