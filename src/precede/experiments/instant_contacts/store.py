@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import Any, final
+from typing import final
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
+from precede.experiments.instant_contacts.random_order import by_rank, drawn
 from precede.protocols.layered.epidemic.cache import ExpiringBatch
 from precede.protocols.layered.epidemic.packets import HEADER_BYTES, ID_BYTES
 from precede.protocols.layered.epidemic.transfer_order import TransferOrder, arranged
@@ -49,7 +50,7 @@ class Parcel:
         self._length = 0
         self._at: Instant = 0
         self._order: TransferOrder | None = None
-        self._ranks: list[Any] | None = None
+        self._ranks: int = 0
 
     def batch(self) -> Batch:
         batch = self._batch
@@ -62,16 +63,20 @@ class Parcel:
             self._log = []
             self._batch = batch
         if self._order is not None:
-            ranks = self._order.ranks(batch) if self._ranks is None else self._ranks
-            self._batch = batch = arranged(batch, ranks)
-            self._order = self._ranks = None
+            if self._order.is_random:
+                batch = batch.reordered(by_rank(self._ranks, self.count))
+            else:
+                batch = arranged(batch, self._order.ranks(batch))
+            self._batch = batch
+            self._order, self._ranks = None, 0
         return batch
 
     def arrange(self, order: TransferOrder) -> None:
         """Let the messages go in this order."""
         if not order.is_received:
             self._order = order
-            self._ranks = order.draws(self.count) if order.is_random else None
+            if order.is_random:
+                self._ranks = drawn(order.generator, self.count)
 
     def fill(self, batch: Batch) -> None:
         self._batch = batch
