@@ -145,20 +145,15 @@ class Store:
         deadlines, bits = self._deadlines, self.bits
         while deadlines and deadlines[0][0] <= now:
             _, pushed, expiring = heappop(deadlines)
-            latest_first = expiring.batch.latest_first()
-            alive = expiring.alive if expiring.alive >= 0 else len(latest_first)
-            while alive and latest_first[alive - 1].deadline <= now:
-                alive -= 1
-                parsed = latest_first[alive]
-                expired.append(parsed)
-                if parsed.serial >= base:  # else its bit is gone
-                    bits ^= 1 << (parsed.serial - base)
-                self.payload_bytes -= parsed.payload_bytes
-                self._control_bytes -= parsed.control_bytes
-                self._control_entries -= parsed.control_entries
-            expiring.alive = alive
-            if alive:
-                heappush(deadlines, (latest_first[alive - 1].deadline, pushed, expiring))
+            expiring.take_expired(now, expired)
+            if expiring.first_deadline != NEVER:
+                heappush(deadlines, (expiring.first_deadline, pushed, expiring))
+        for parsed in expired:
+            if parsed.serial >= base:  # else its bit is gone
+                bits ^= 1 << (parsed.serial - base)
+            self.payload_bytes -= parsed.payload_bytes
+            self._control_bytes -= parsed.control_bytes
+            self._control_entries -= parsed.control_entries
         self.bits = bits
         self.count -= len(expired)
         if len(self._log) > 2 * self.count:
