@@ -62,13 +62,11 @@ class MachineRows(Rows):
 
     def received(self, process: int, now: Instant, arrive: Arrive) -> None:
         at: i64 = now
-        if arrive.deliveries is not None:
-            which: i32 = process
-            for deliver in arrive.deliveries:
-                self._row(at, at, deliver.number, which, deliver.source, deliver.incarnation, RECEIVED, 0)
-            return
         if arrive.only is None:
-            super().received(process, now, arrive)
+            if arrive.deliveries is not None:
+                self._all(RECEIVED, process, at, arrive.deliveries)
+            else:
+                super().received(process, now, arrive)
             return
         if arrive.number == 0:
             arrive.look_up()
@@ -93,7 +91,15 @@ class MachineRows(Rows):
         self._row(at, at, number, which, source, incarnation, DELIVERED, 0)
 
     def received_then_delivered(self, process: int, now: Instant, deliveries: list[Deliver]) -> None:
-        numbers, sources, incarnations = BytesWriter(), BytesWriter(), BytesWriter()
+        self._all(RECEIVED, process, now, deliveries)
+        self._all(DELIVERED, process, now, deliveries)
+
+    def all_delivered(self, process: int, now: Instant, deliveries: list[Deliver]) -> None:
+        self._all(DELIVERED, process, now, deliveries)
+
+    def _all(self, kind: i32, which: i32, at: i64, deliveries: list[Deliver]) -> None:
+        """Writes a row of this kind for each message; the fields that all share are written as runs."""
+        numbers, sources, incarnations = self._numbers, self._source, self._incarnations
         for deliver in deliveries:
             number: i64 = deliver.number
             incarnation: i32 = deliver.incarnation
@@ -101,21 +107,13 @@ class MachineRows(Rows):
             write_i64_le(numbers, number)
             write_i32_le(sources, deliver.source)
             write_i32_le(incarnations, incarnation)
-        for kind in (RECEIVED, DELIVERED):
-            self._same(len(deliveries), now, process, kind)
-            self._numbers.write(numbers.getvalue())
-            self._source.write(sources.getvalue())
-            self._incarnations.write(incarnations.getvalue())
-
-    def _same(self, rows: i64, at: i64, process: i32, kind: i32) -> None:
-        """Writes the fields that several rows share: instant, clock, process, kind, and 0 for `small`."""
-        while rows > 0:
-            rows -= 1
-            write_i64_le(self._at, at)
-            write_i64_le(self._clock, at)
-            write_i32_le(self._process, process)
-            write_i32_le(self._kind, kind)
-            write_i32_le(self._small, 0)
+        rows = len(deliveries)
+        instants = _word(at) * rows
+        self._at.write(instants)
+        self._clock.write(instants)
+        self._process.write(_half_word(which) * rows)
+        self._kind.write(_half_word(kind) * rows)
+        self._small.write(_half_word(0) * rows)
 
     def packet(
         self,
@@ -166,6 +164,18 @@ class MachineRows(Rows):
         for column in columns:
             column.truncate(0)
         return taken
+
+
+def _word(value: i64) -> bytes:
+    writer = BytesWriter()
+    write_i64_le(writer, value)
+    return writer.getvalue()
+
+
+def _half_word(value: i32) -> bytes:
+    writer = BytesWriter()
+    write_i32_le(writer, value)
+    return writer.getvalue()
 
 
 def check(number: i64, incarnation: i32) -> None:

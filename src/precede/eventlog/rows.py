@@ -60,7 +60,7 @@ class Rows:
     def received(self, process: int, now: Instant, arrive: Arrive) -> None:
         """Writes a `received` row for each message of an `Arrive`.
 
-        This and the next four methods are for nodes whose clock is the world's: `now` is both times.
+        This and the next five methods are for nodes whose clock is the world's: `now` is both times.
         """
         for message in arrive.messages:
             self.message(RECEIVED, 0, process, now, now, message.id)
@@ -86,6 +86,11 @@ class Rows:
         """Writes a `received` row for each message, then a `delivered` row for each."""
         for deliver in deliveries:
             self.message(RECEIVED, 0, process, now, now, deliver.message.id)
+        for deliver in deliveries:
+            self.delivered(process, now, deliver)
+
+    def all_delivered(self, process: int, now: Instant, deliveries: list[Deliver]) -> None:
+        """Writes a `delivered` row for each message."""
         for deliver in deliveries:
             self.delivered(process, now, deliver)
 

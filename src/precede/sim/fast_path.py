@@ -62,6 +62,10 @@ class FastPath(NodeEffects):
                 continue
             if isinstance(effect, Deliver):
                 if arrived is None:
+                    written = self._end_of_deliveries(listed, place)
+                    if written > place + 1:
+                        rows.all_delivered(process, now, listed[place:written])
+                        continue
                     rows.delivered(process, now, effect)
                 elif arrived.only is effect.message:
                     rows.received_and_delivered(process, now, effect)
@@ -92,6 +96,13 @@ class FastPath(NodeEffects):
                 self.apply(hosted.id, effect, now)
         if arrived is not None:
             rows.received(process, now, arrived)
+
+    def _end_of_deliveries(self, effects: list[Any], place: int) -> int:
+        """Return where deliveries that begin at `place` end; `place` itself if something listens to each."""
+        if self.on_deliver is None:
+            while place < len(effects) and isinstance(effects[place], Deliver):
+                place += 1
+        return place
 
     def _all_delivered(self, arrive: Arrive, effects: list[Any], place: int) -> bool:
         """True if the effects behind `place` deliver the messages in order, and nothing listens to that."""

@@ -23,7 +23,7 @@ def test_the_number_of_named_tops_is_kept(seed: int, prune: bool):
             past.broadcast(name)
         else:
             entries = [MessageName(entry) for entry in past.barrier(now) if random.random() < 0.5]
-            past.deliver(name, entries)
+            past.deliver(name, entries, past.top_of(name))
         if random.random() < 0.1:
             past.forget(now)
         assert past.named == [top.in_barrier for top in past.tops.values()].count(True)

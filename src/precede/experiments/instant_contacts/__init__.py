@@ -8,5 +8,5 @@ the peer holds them all. The orderings are the same objects as on the shared pat
 shared path is its oracle (tests/experiments/test_instant_contacts.py).
 
 It is used where the package is compiled and nothing disturbs the run (`contact_worlds.choosing`). In
-reading order: `store`, `carrier`, `world`.
+reading order: `random_order`, `store`, `carrier`, `world`.
 """

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import Any, final
+from typing import final
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
+from precede.experiments.instant_contacts.random_order import by_rank, drawn
 from precede.protocols.layered.epidemic.cache import ExpiringBatch
 from precede.protocols.layered.epidemic.packets import HEADER_BYTES, ID_BYTES
 from precede.protocols.layered.epidemic.transfer_order import TransferOrder, arranged
@@ -49,7 +50,7 @@ class Parcel:
         self._length = 0
         self._at: Instant = 0
         self._order: TransferOrder | None = None
-        self._ranks: list[Any] | None = None
+        self._ranks: int = 0
 
     def batch(self) -> Batch:
         batch = self._batch
@@ -62,16 +63,20 @@ class Parcel:
             self._log = []
             self._batch = batch
         if self._order is not None:
-            ranks = self._order.ranks(batch) if self._ranks is None else self._ranks
-            self._batch = batch = arranged(batch, ranks)
-            self._order = self._ranks = None
+            if self._order.is_random:
+                batch = batch.reordered(by_rank(self._ranks, self.count))
+            else:
+                batch = arranged(batch, self._order.ranks(batch))
+            self._batch = batch
+            self._order, self._ranks = None, 0
         return batch
 
     def arrange(self, order: TransferOrder) -> None:
         """Let the messages go in this order."""
         if not order.is_received:
             self._order = order
-            self._ranks = order.draws(self.count) if order.is_random else None
+            if order.is_random:
+                self._ranks = drawn(order.generator, self.count)
 
     def fill(self, batch: Batch) -> None:
         self._batch = batch
@@ -140,20 +145,15 @@ class Store:
         deadlines, bits = self._deadlines, self.bits
         while deadlines and deadlines[0][0] <= now:
             _, pushed, expiring = heappop(deadlines)
-            latest_first = expiring.batch.latest_first()
-            alive = expiring.alive if expiring.alive >= 0 else len(latest_first)
-            while alive and latest_first[alive - 1].deadline <= now:
-                alive -= 1
-                parsed = latest_first[alive]
-                expired.append(parsed)
-                if parsed.serial >= base:  # else its bit is gone
-                    bits ^= 1 << (parsed.serial - base)
-                self.payload_bytes -= parsed.payload_bytes
-                self._control_bytes -= parsed.control_bytes
-                self._control_entries -= parsed.control_entries
-            expiring.alive = alive
-            if alive:
-                heappush(deadlines, (latest_first[alive - 1].deadline, pushed, expiring))
+            expiring.take_expired(now, expired)
+            if expiring.first_deadline != NEVER:
+                heappush(deadlines, (expiring.first_deadline, pushed, expiring))
+        for parsed in expired:
+            if parsed.serial >= base:  # else its bit is gone
+                bits ^= 1 << (parsed.serial - base)
+            self.payload_bytes -= parsed.payload_bytes
+            self._control_bytes -= parsed.control_bytes
+            self._control_entries -= parsed.control_entries
         self.bits = bits
         self.count -= len(expired)
         if len(self._log) > 2 * self.count:

@@ -23,7 +23,7 @@ from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
 from precede.core.peaks import Sizes
 from precede.protocols.guidec2021.options import DeltaCausalOptions
-from precede.protocols.guidec2021.past import Barrier, Past, Top, barrier_of, deliver_simple
+from precede.protocols.guidec2021.past import NO_TOP, Barrier, Past, Top, barrier_of
 from precede.protocols.guidec2021.waiting import Pending, WaitingMessages
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
@@ -102,7 +102,7 @@ class DeltaCausal(Ordering):
         self._past.broadcast(name)
         if self._durable:
             effects.insert(1, self._past.saved_top(name.stream, barrier))
-        self._wake([name.key], now, effects)
+        self._wake_for(name, name.number - 1, now, effects)
         self._schedule(effects)
         return envelope, before + effects
 
@@ -125,139 +125,81 @@ class DeltaCausal(Ordering):
 
     def _arrive(self, contents: list[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
         """Deliver each message, or let it wait, or discard it."""
-        position, waited_for = 0, self._waiting.by_predecessor
-        while position < len(contents):
-            if self._past.prune and not self._durable and not (self._lazy and waited_for):
-                position = deliver_simple(self._past, contents, position, waited_for, now, effects)
-                if position == len(contents):
-                    return
-            self._arrive_one(contents[position], now, effects)
-            position += 1
-
-    def _arrive_one(self, parsed: ParsedEnvelope, now: Instant, effects: list[Effect]) -> None:
-        past = self._past
-        last = past.top_of(parsed.name)
-        if last is not None and parsed.number <= last.number:
-            effects.append(Discard(parsed.message, "duplicate"))
-            return
-        if parsed.deadline <= now:
-            self._discard(parsed, "late", effects)
-            return
-        barrier = barrier_of(parsed)
-        if not past.prune and not parsed.outlived:
-            self._arrive_unpruned(parsed, barrier, last, now, effects)
-            return
-        barrier_tops: list[Top | None] = []
+        past, waiting = self._past, self._waiting
         at: i64 = now
-        for position, entry in enumerate(barrier):
-            top = past.top_of(entry)
-            barrier_tops.append(top)
-            if (top is None or top.number < entry.number) and entry.deadline > at:
-                self._waiting.file(Pending(parsed, barrier, position, now))
+        for parsed in contents:
+            last = past.top_of(parsed.name)
+            if parsed.number <= last.number:
+                effects.append(Discard(parsed.message, "duplicate"))
+                continue
+            if parsed.deadline <= at:
+                self._discard(parsed, "late", effects)
+                continue
+            barrier = barrier_of(parsed)
+            lacked = past.first_lacked(barrier, 0, now)
+            if lacked >= 0:
+                waiting.file(Pending(parsed, barrier, lacked, now))
                 self._held.hold(parsed.envelope, effects)
-                return
-        settled = self._settled(parsed.name, last) if self._waiting.by_predecessor else None
-        past.deliver_after(parsed.name, barrier, barrier_tops)
-        if self._durable:
-            effects.append(past.saved_top(parsed.stream, parsed.stamp))
-        effects.append(parsed.deliver)
-        if settled is not None:
-            self._wake(settled, now, effects)
-            if self._lazy:
-                self._expire_predecessors(now, effects)
+                continue
+            before: i64 = 0 if last is NO_TOP else last.number
+            self._deliver(parsed, barrier, last, effects)
+            if waiting.chains:
+                self._wake_for(parsed.name, before, now, effects)
+                if self._lazy:
+                    self._expire_predecessors(now, effects)
 
-    def _arrive_unpruned(
-        self,
-        parsed: ParsedEnvelope,
-        barrier: list[MessageName],
-        last: Top | None,
-        now: Instant,
-        effects: list[Effect],
+    def _deliver(
+        self, parsed: ParsedEnvelope, barrier: list[MessageName], last: Top, effects: list[Effect]
     ) -> None:
-        """Do the same where a delivery removes no barrier entry and adds only its own message.
-
-        Such barriers are long: with 30 entries each, one look at an entry instead of three.
-        """
-        position = self._first_lacked(barrier, 0, now)
-        if position >= 0:
-            self._waiting.file(Pending(parsed, barrier, position, now))
-            self._held.hold(parsed.envelope, effects)
-            return
-        settled = self._settled(parsed.name, last) if self._waiting.by_predecessor else None
-        self._past.follow(last, parsed.name)
-        if self._durable:
-            effects.append(self._past.saved_top(parsed.stream, parsed.stamp))
-        effects.append(parsed.deliver)
-        if settled is not None:
-            self._wake(settled, now, effects)
-            if self._lazy:
-                self._expire_predecessors(now, effects)
-
-    def _settled(self, name: MessageName, last: Top | None) -> list[Any]:
-        """Return the keys of the predecessors that nothing needs to wait for once this message is delivered.
-
-        They are the message and what it skips in its stream: expired messages, or a liar's.
-        """
-        before = 0 if last is None else last.number
-        if name.number - before <= 1:
-            return [name.key]
-        return self._waiting.keys_between(before, name)
-
-    def _wake(self, settled: list[Any], now: Instant, effects: list[Effect]) -> None:
-        """Deliver the messages that waited for these predecessors, or file them under the next they lack."""
-        waiting = self._waiting
-        for settled_key in settled:
-            pending = waiting.take(settled_key)
-            while pending is not None:
-                following = pending.following
-                pending.following = pending.last = None
-                if not pending.done:
-                    if self._lacks(pending, now):
-                        waiting.file(pending)
-                    else:
-                        settled += self._release(pending, now, effects)
-                pending = following
-
-    def _lacks(self, pending: Pending, now: Instant) -> bool:
-        """Move `position` to a predecessor that is neither delivered nor expired. False if there is none."""
-        position = self._first_lacked(pending.barrier, pending.position, now)
-        if position >= 0:
-            pending.position = position
-        return position >= 0
-
-    def _first_lacked(self, barrier: list[MessageName], begin: int, now: Instant) -> int:
-        """Return the position of an entry from `begin` on that is neither delivered nor expired; -1 if none."""
-        past = self._past
-        at: i64 = now
-        for position in range(begin, len(barrier)):
-            entry = barrier[position]
-            top = past.top_of(entry)
-            if (top is None or top.number < entry.number) and entry.deadline > at:
-                return position
-        return -1
-
-    def _release(self, pending: Pending, now: Instant, effects: list[Effect]) -> list[Any]:
-        """Deliver a message that waited (code 3), or discard it if it has expired (E9).
-
-        Returns the keys of what is settled with it. A later message of a liar may pass one that waits.
-        """
-        parsed = pending.parsed
-        self._waiting.finish(pending)
-        last = self._past.top_of(parsed.name)
-        passed = last is not None and parsed.number <= last.number
-        if passed or parsed.deadline <= now:
-            self._discard(parsed, "duplicate" if passed else "expired_pending", effects)
-            return []
-        settled = self._settled(parsed.name, last)
+        """Deliver a message after `last`, the top of its stream (code 3)."""
         if self._past.prune or parsed.outlived:
-            self._past.deliver(parsed.name, pending.barrier)
+            self._past.deliver(parsed.name, barrier, last)
         else:
             self._past.follow(last, parsed.name)
         if self._durable:
             effects.append(self._past.saved_top(parsed.stream, parsed.stamp))
         effects.append(parsed.deliver)
+
+    def _wake_for(self, name: MessageName, before: i64, now: Instant, effects: list[Effect]) -> None:
+        """Deliver the messages that waited for a message, or file them under the next predecessor they lack.
+
+        Also those that waited for messages of its stream after number `before`: the delivery has skipped these,
+        because they have expired, or because the source lies.
+        """
+        waiting = self._waiting
+        settled: list[Pending] = []
+        waiting.take(name, before, settled)
+        for first in settled:
+            pending: Pending | None = first
+            while pending is not None:
+                following = pending.following
+                pending.following = pending.last = None
+                if not pending.done:
+                    lacked = self._past.first_lacked(pending.barrier, pending.position, now)
+                    if lacked >= 0:
+                        pending.position = lacked
+                        waiting.file(pending)
+                    else:
+                        self._release(pending, now, settled, effects)
+                pending = following
+
+    def _release(self, pending: Pending, now: Instant, settled: list[Pending], effects: list[Effect]) -> None:
+        """Deliver a message that waited, or discard it if it has expired (E9).
+
+        The messages that waited for it are appended to `settled`. A later message of a liar may pass one that
+        waits.
+        """
+        parsed = pending.parsed
+        self._waiting.finish(pending)
+        last = self._past.top_of(parsed.name)
+        passed = parsed.number <= last.number
+        if passed or parsed.deadline <= now:
+            self._discard(parsed, "duplicate" if passed else "expired_pending", effects)
+            return
+        if self._waiting.chains:
+            self._waiting.take(parsed.name, 0 if last is NO_TOP else last.number, settled)
+        self._deliver(parsed, pending.barrier, last, effects)
         self._held.release(parsed.id, effects)
-        return settled
 
     def _discard(self, parsed: ParsedEnvelope, reason: str, effects: list[Effect]) -> None:
         effects.append(Discard(parsed.message, reason))
@@ -281,11 +223,11 @@ class DeltaCausal(Ordering):
 
     def _expire_predecessors(self, now: Instant, effects: list[Effect]) -> None:
         """Wake the messages that wait for an expired predecessor (forgetExpiredMessages, code 12)."""
-        key = self._waiting.expired_predecessor(now)
-        while key is not None:
-            self._wake([key], now, effects)
+        lacked = self._waiting.expired_predecessor(now)
+        while lacked is not None:
+            self._wake_for(lacked, lacked.number - 1, now, effects)
             self._waiting.register()
-            key = self._waiting.expired_predecessor(now)
+            lacked = self._waiting.expired_predecessor(now)
 
     def _schedule(self, effects: list[Effect]) -> None:
         """End an input: register the messages that still wait, and set the timer of the next expiry."""

@@ -5,20 +5,19 @@ causal barrier of the next own message. One lookup answers both "is this predece
 entry does this delivery remove?".
 
 The paper keeps one barrier entry per source. That is not enough when a later message of a source expires before
-an earlier one (error E4 of our reading); we keep such earlier ones in `outliving`, because of this rule: every
+an earlier one (error E4 of our reading); we keep such earlier ones (`Outliving`), because of this rule: every
 message in the node's causal past that may still be alive somewhere is covered by a barrier entry that follows
 it (or is it) and expires no earlier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import msgspec
 from mypy_extensions import i64
 
-from precede.core.effects import Effect, Persist
+from precede.core.effects import Persist
 from precede.core.identity import MessageNumber
 from precede.core.instants import Instant
 from precede.core.node import Saved
@@ -31,14 +30,29 @@ Barrier: TypeAlias = tuple[Predecessor, ...]
 
 
 @final
+class Outliving:
+    """A message that stays in the barrier though a later message of its stream is delivered.
+
+    Those of one stream form a linked list; `turn` numbers all of a node, in the order in which they came.
+    """
+
+    __slots__ = ("following", "name", "turn")
+
+    def __init__(self, name: MessageName, turn: int, following: Outliving | None) -> None:
+        self.name = name
+        self.turn = turn
+        self.following = following
+
+
+@final
 class Top:
     """The last delivered message of a stream: all messages up to `number` are delivered or expired here.
 
     By `until` all of them have expired. `name`, `number` and `deadline` are those of the last message;
-    `in_barrier` is True while it is an entry of the next barrier.
+    `in_barrier` is True while it is an entry of the next barrier. `outliving` are earlier messages that are.
     """
 
-    __slots__ = ("deadline", "in_barrier", "name", "number", "until")
+    __slots__ = ("deadline", "in_barrier", "name", "number", "outliving", "until")
 
     def __init__(self, name: MessageName, until: Instant) -> None:
         self.name = name
@@ -46,6 +60,7 @@ class Top:
         self.deadline: i64 = name.deadline
         self.until: i64 = until
         self.in_barrier = True
+        self.outliving: Outliving | None = None
 
     def advance(self, name: MessageName) -> None:
         """Record that a later message of the stream is delivered, and put it into the barrier."""
@@ -56,129 +71,195 @@ class Top:
         self.until = max(self.until, name.deadline)
 
 
+def _no_top() -> Top:
+    top = Top(MessageName((0, -1, 0)), 0)
+    top.in_barrier = False
+    return top
+
+
+NO_TOP: Final = _no_top()
+"""Stands for the last delivery of a stream of which nothing is delivered: every message comes after it."""
+
+
 @final
 class Past:
-    """The last deliveries by stream, and the barrier entries besides them in `outliving`, by `MessageName.key`.
+    """The last deliveries by stream, and earlier messages that are barrier entries, too (`Top.outliving`).
 
-    If all messages have the same lifetime, `outliving` is mostly empty.
+    If all messages have the same lifetime, there are mostly none of these; `_outliving` counts them.
     With `prune` a delivery removes the barrier entries that its message covers. The paper does not do this.
     `named` counts the tops that are entries of the next barrier. `_by_place` has the tops of streams that have
-    a place (`MessageName.place`): a barrier of 30 entries is looked up there in a fifth of the time.
+    a place (`MessageName.place`): every entry of every received barrier is looked up there. `_in_order` has all
+    tops in the order of `tops`.
     """
 
-    __slots__ = ("_by_place", "named", "outliving", "prune", "tops")
+    __slots__ = ("_by_place", "_in_order", "_outliving", "_turn", "named", "prune", "tops")
 
     def __init__(self, prune: bool) -> None:
         self.prune = prune
         self.named = 0
         self.tops: dict[Stream, Top] = {}
-        self._by_place: list[Top | None] = []
-        self.outliving: dict[Any, Predecessor] = {}
+        self._by_place: list[Top] = []
+        self._in_order: list[Top] = []
+        self._outliving = 0
+        self._turn = 0
 
-    def deliver(self, name: MessageName, barrier: list[MessageName]) -> None:
-        """Record a delivery. Keep the entries of its barrier that outlive it; with `prune`, drop the others."""
-        self.deliver_after(name, barrier, [self.top_of(entry) for entry in barrier])
+    def first_lacked(self, barrier: list[MessageName], begin: i64, now: Instant) -> i64:
+        """Return the position of an entry from `begin` on that is neither delivered nor expired; -1 if none."""
+        by_place = self._by_place
+        places: i64 = len(by_place)
+        entries: i64 = len(barrier)
+        position: i64 = begin
+        at: i64 = now
+        while position < entries:
+            entry = barrier[position]
+            place = entry.place
+            top = by_place[place] if 0 <= place < places else self._unplaced(entry)
+            if top.number < entry.number and entry.deadline > at:
+                return position
+            position += 1
+        return -1
 
-    def deliver_after(self, name: MessageName, barrier: list[MessageName], tops: list[Top | None]) -> None:
-        """Do the same; `tops` are those of the streams in the barrier.
+    def deliver(self, name: MessageName, barrier: list[MessageName], last: Top) -> None:
+        """Record a delivery after `last`. Barrier entries that outlive it stay; with `prune`, the others go.
 
-        A barrier of messages with different lifetimes is long: with 12 entries each, not looking up the tops
-        again and looking up `outliving` by one number took a quarter off the instructions of `arrive_batch`.
+        A message is delivered after its predecessors that are alive: an entry that outlives it is delivered.
         """
-        prune, deadline, outliving = self.prune, name.deadline, self.outliving
-        for position, entry in enumerate(barrier):
-            top = tops[position]
+        by_place, prune = self._by_place, self.prune
+        places: i64 = len(by_place)
+        deadline = name.deadline
+        for entry in barrier:
+            place, entry_number = entry.place, entry.number
+            top = by_place[place] if 0 <= place < places else self._unplaced(entry)
             if entry.deadline > deadline:
-                self._keep(entry, top)
+                if top.number == entry_number:
+                    if not top.in_barrier:
+                        self.named += 1
+                        top.in_barrier = True
+                elif top.number > entry_number and (not top.in_barrier or top.deadline < entry.deadline):
+                    self._outlive(top, entry)
             elif prune:
-                if top is not None and top.number <= entry.number and top.deadline <= deadline:
-                    self.cover(top)
-                if outliving and entry.key in outliving:
-                    del outliving[entry.key]
-        self.follow(self.top_of(name), name)
+                if top.in_barrier and top.number <= entry_number and top.deadline <= deadline:
+                    self.named -= 1
+                    top.in_barrier = False
+                if top.outliving is not None:
+                    self._cover_outliving(top, entry_number)
+        self.follow(last, name)
 
-    def follow(self, top: Top | None, name: MessageName) -> None:
-        """Record the delivery of a message after `top`, the last one of its stream."""
-        if top is None:
-            self.begin(name)
+    def _outlive(self, top: Top, name: MessageName) -> None:
+        """Keep an earlier message of a stream for the next barrier."""
+        number = name.number
+        outliving = top.outliving
+        while outliving is not None:
+            if outliving.name.number == number:
+                return
+            outliving = outliving.following
+        self._turn += 1
+        self._outliving += 1
+        top.outliving = Outliving(name, self._turn, top.outliving)
+        top.until = max(top.until, name.deadline)  # a stream is not forgotten before all its entries
+
+    def _cover_outliving(self, top: Top, number: i64) -> None:
+        """Remove an earlier message of a stream from the barrier, if it is there."""
+        before: Outliving | None = None
+        outliving = top.outliving
+        while outliving is not None:
+            if outliving.name.number == number:
+                self._outliving -= 1
+                if before is None:
+                    top.outliving = outliving.following
+                else:
+                    before.following = outliving.following
+                return
+            before = outliving
+            outliving = outliving.following
+
+    def follow(self, last: Top, name: MessageName) -> None:
+        """Record the delivery of a message after `last`, and put it into the barrier."""
+        if last is NO_TOP:
+            self._add(Top(name, name.deadline))
             return
-        if top.deadline > name.deadline and top.in_barrier:
-            self.outliving[top.name.key] = top.name.entry
-        self.advance(top, name)
-
-    def begin(self, name: MessageName) -> None:
-        """Record the first delivery of a stream, and put the message into the barrier."""
-        self._add(Top(name, name.deadline))
+        if last.in_barrier:
+            if last.deadline > name.deadline:
+                self._outlive(last, last.name)
+        else:
+            self.named += 1
+        last.advance(name)
 
     def _add(self, top: Top) -> None:
         name, place, by_place = top.name, top.name.place, self._by_place
         self.tops[name.stream] = top
+        self._in_order.append(top)
         self.named += 1
         if place >= len(by_place):
-            by_place += [None] * (place + 1 - len(by_place))
+            by_place += [NO_TOP] * (place + 1 - len(by_place))
         if place >= 0:
             by_place[place] = top
 
-    def top_of(self, name: MessageName) -> Top | None:
-        """Return the last delivery of a message's stream."""
+    def top_of(self, name: MessageName) -> Top:
+        """Return the last delivery of a message's stream, or NO_TOP."""
         place = name.place
-        if place < 0:
-            return self.tops.get(name.stream)
-        return self._by_place[place] if place < len(self._by_place) else None
+        return self._by_place[place] if 0 <= place < len(self._by_place) else self._unplaced(name)
 
-    def advance(self, top: Top, name: MessageName) -> None:
-        """Record that a later message of a stream is delivered, and put it into the barrier."""
-        if not top.in_barrier:
-            self.named += 1
-        top.advance(name)
-
-    def cover(self, top: Top) -> None:
-        """Remove the last message of a stream from the barrier, because a later message covers it."""
-        if top.in_barrier:
-            self.named -= 1
-            top.in_barrier = False
-
-    def _keep(self, entry: MessageName, top: Top | None) -> None:
-        """Keep an entry for the next barrier, unless a later one of its stream has no earlier deadline."""
-        if top is not None and top.number == entry.number:
-            if not top.in_barrier:
-                self.named += 1
-            top.in_barrier = True
-        elif top is None or top.number < entry.number or not top.in_barrier or top.deadline < entry.deadline:
-            self.outliving[entry.key] = entry.entry
+    def _unplaced(self, name: MessageName) -> Top:
+        return NO_TOP if name.place >= 0 else self.tops.get(name.stream, NO_TOP)
 
     def broadcast(self, name: MessageName) -> None:
         """Record an own message, whose barrier named every entry. Keep only entries with a later deadline."""
         deadline = name.deadline
-        for top in self.tops.values():
+        for top in self._in_order:
             if not self.named:
                 break
-            if top.deadline <= deadline:
-                self.cover(top)
-        if self.outliving:
-            self.outliving = {key: entry for key, entry in self.outliving.items() if entry[2] > deadline}
-        self.deliver(name, [])
+            if top.in_barrier and top.deadline <= deadline:
+                self.named -= 1
+                top.in_barrier = False
+        self._expire_outliving(deadline)
+        self.follow(self.top_of(name), name)
+
+    def _expire_outliving(self, before: Instant) -> None:
+        """Remove the earlier messages of streams from the barrier that have deadlines up to `before`."""
+        if not self._outliving:
+            return
+        for top in self._in_order:
+            outliving, top.outliving = top.outliving, None
+            while outliving is not None:
+                following = outliving.following
+                if outliving.name.deadline > before:
+                    outliving.following = top.outliving
+                    top.outliving = outliving
+                else:
+                    self._outliving -= 1
+                outliving = following
 
     def forget(self, before: Instant) -> list[Stream]:
         """Remove entries with deadlines up to `before`, expired by every clock. Return the removed streams."""
-        forgotten = [stream for stream, top in self.tops.items() if top.until <= before]
-        for stream in forgotten:
-            top = self.tops.pop(stream)
-            self.cover(top)
+        self._expire_outliving(before)
+        forgotten = [top for top in self._in_order if top.until <= before]
+        for top in forgotten:
+            del self.tops[top.name.stream]
+            if top.in_barrier:
+                self.named -= 1
             if top.name.place >= 0:
-                self._by_place[top.name.place] = None
-        if self.outliving:
-            self.outliving = {key: entry for key, entry in self.outliving.items() if entry[2] > before}
-        return forgotten
+                self._by_place[top.name.place] = NO_TOP
+        if forgotten:
+            self._in_order = [top for top in self._in_order if top.until > before]
+        return [top.name.stream for top in forgotten]
 
     def barrier(self, before: Instant) -> Barrier:
         """Return the barrier of the next own message, without entries whose deadline is not after `before`."""
-        entries = [top.name.entry for top in self.tops.values() if top.in_barrier and top.deadline > before]
-        entries += [entry for entry in self.outliving.values() if entry[2] > before]
+        entries = [top.name.entry for top in self._in_order if top.in_barrier and top.deadline > before]
+        if self._outliving:
+            outliving: list[tuple[int, Predecessor]] = []
+            for top in self._in_order:
+                earlier = top.outliving
+                while earlier is not None:
+                    if earlier.name.deadline > before:
+                        outliving.append((earlier.turn, earlier.name.entry))
+                    earlier = earlier.following
+            entries += [entry for _, entry in sorted(outliving)]
         return tuple(entries)
 
     def barrier_size(self) -> int:
-        return len(self.outliving) + self.named
+        return self._outliving + self.named
 
     def saved_top(self, stream: Stream, barrier: Barrier) -> Persist:
         """Return the effect that persists a stream's last delivery. `restore` rebuilds the memory from it."""
@@ -198,7 +279,7 @@ class Past:
             self._add(Top(name, until))
             deliveries.append((name, barrier))
         for name, barrier in deliveries:
-            self.deliver(name, [MessageName(entry) for entry in barrier])
+            self.deliver(name, [MessageName(entry) for entry in barrier], self.top_of(name))
 
 
 def barrier_of(parsed: ParsedEnvelope) -> list[MessageName]:
@@ -209,62 +290,3 @@ def barrier_of(parsed: ParsedEnvelope) -> list[MessageName]:
             if entry.deadline > parsed.deadline:
                 parsed.outlived = True
     return parsed.barrier
-
-
-def deliver_simple(
-    past: Past,
-    contents: list[ParsedEnvelope],
-    position: int,
-    waited_for: Mapping[Any, object],
-    now: Instant,
-    effects: list[Effect],
-) -> int:
-    """Deliver messages from a position on, and return the position of the first that is not a simple case.
-
-    In a simple case every predecessor is delivered or has expired, no entry of the barrier has a later deadline
-    than the message, and no message waits for this one. It does what `Past.deliver` does, written out for
-    speed: a contact brings a newcomer hundreds of messages, and nearly all of them are simple.
-    """
-    further = list[Top]()
-    at: i64 = now
-    while position < len(contents) and not past.outliving:
-        parsed = contents[position]
-        number, deadline, name = parsed.number, parsed.deadline, parsed.name
-        last = past.top_of(name)
-        if deadline <= at or (last is not None and (number <= last.number or last.deadline > deadline)):
-            return position
-        if waited_for and (number > (0 if last is None else last.number) + 1 or name.key in waited_for):
-            return position
-        covered: Top | None = None
-        barrier = barrier_of(parsed)
-        if parsed.outlived:
-            return position
-        for entry in barrier:
-            top = past.top_of(entry)
-            if top is None:
-                if entry.deadline > at:
-                    break
-            elif top.number <= entry.number:
-                if top.number < entry.number and entry.deadline > at:
-                    break
-                if top.in_barrier and top.deadline <= deadline:
-                    if covered is None:
-                        covered = top
-                    else:
-                        further.append(top)
-        else:
-            if covered is not None:
-                past.cover(covered)
-                for top in further:
-                    past.cover(top)
-            if last is None:
-                past.begin(name)
-            else:
-                past.advance(last, name)
-            effects.append(parsed.deliver)
-            position += 1
-            if further:
-                further.clear()
-            continue
-        return position
-    return position

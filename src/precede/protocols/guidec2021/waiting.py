@@ -9,17 +9,21 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Any, final
 
+from mypy_extensions import i64, mypyc_attr
+
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
-from precede.protocols.layered.parsed_envelopes import NEVER, MessageName, ParsedEnvelope, key_of
+from precede.protocols.layered.parsed_envelopes import NEVER, MessageName, ParsedEnvelope
 
 
 @final
+@mypyc_attr(acyclic=True)
 class Pending:
     """A message that waits since `since`, and the position in its barrier of a predecessor that it lacks.
 
-    Messages that lack the same predecessor form a linked list: `following` is the next one, the first one
-    (`is_first`) knows the `last`. `registered`: it is in `WaitingMessages.by_id`. `done`: it waits no more.
+    Messages that wait for the same predecessor, `lacked`, form a chain: `following` is the next one, and the
+    first one (`is_first`) knows the `last`, and the `next_chain` of those who wait for another message of the
+    same stream. `registered`: it is in `WaitingMessages.by_id`. `done`: it waits no more.
     """
 
     __slots__ = (
@@ -27,7 +31,9 @@ class Pending:
         "done",
         "following",
         "is_first",
+        "lacked",
         "last",
+        "next_chain",
         "parsed",
         "position",
         "registered",
@@ -35,75 +41,109 @@ class Pending:
     )
 
     def __init__(
-        self, parsed: ParsedEnvelope, barrier: list[MessageName], position: int, since: Instant
+        self, parsed: ParsedEnvelope, barrier: list[MessageName], position: i64, since: Instant
     ) -> None:
         self.parsed = parsed
         self.barrier = barrier
-        self.position = position
+        self.position: i64 = position
+        self.lacked = barrier[position]
         self.since = since
         self.registered = False
         self.done = False
         self.is_first = False
         self.following: Pending | None = None
         self.last: Pending | None = None
+        self.next_chain: Pending | None = None
 
 
 @final
 class WaitingMessages:
-    """All waiting messages: `by_id` once they are registered, `by_predecessor` as soon as they are filed.
+    """All waiting messages: `by_id` once they are registered, in a chain as soon as they are filed.
 
-    A key of `by_predecessor` is a `MessageName.key`. Two heaps have the deadlines of the lacked predecessors
-    and of the waiting messages themselves.
+    There are `chains` chains. The first one of each stream is in `_by_place` or `_by_stream`: a stream has few,
+    and a delivery looks only at those of its own. Two heaps have the deadlines of the lacked predecessors and
+    of the waiting messages themselves.
     """
 
     __slots__ = (
+        "_by_place",
+        "_by_stream",
         "_own_deadlines",
         "_predecessor_deadlines",
         "_serial",
         "by_id",
-        "by_predecessor",
+        "chains",
         "unregistered",
     )
 
     def __init__(self) -> None:
         self.by_id: dict[MessageId, Pending] = {}
-        self.by_predecessor: dict[Any, Pending] = {}
+        self.chains = 0
         self.unregistered: list[Pending] = []
+        self._by_place: list[Pending | None] = []
+        self._by_stream: dict[Any, Pending] = {}
         self._predecessor_deadlines: list[tuple[Instant, int, MessageName]] = []
         self._own_deadlines: list[tuple[Instant, int, Pending]] = []
         self._serial = 0
 
     def file(self, pending: Pending) -> None:
         """File a message under the predecessor at its position."""
-        predecessor = pending.barrier[pending.position]
-        first = self.by_predecessor.setdefault(predecessor.key, pending)
-        pending.is_first = first is pending
-        if first is not pending:
-            before = first if first.last is None else first.last
-            before.following = first.last = pending
+        pending.lacked = lacked = pending.barrier[pending.position]
         self.unregistered.append(pending)
+        chain = self._first_chain(lacked)
+        if chain is None:
+            self._set_first_chain(lacked, pending)
+        while chain is not None:
+            if chain.lacked.number == lacked.number:
+                before = chain if chain.last is None else chain.last
+                before.following = chain.last = pending
+                pending.is_first = False
+                return
+            if chain.next_chain is None:
+                chain.next_chain = pending
+                break
+            chain = chain.next_chain
+        pending.is_first = True
+        self.chains += 1
 
-    def keys_between(self, before: int, name: MessageName) -> list[Any]:
-        """Return the keys under which messages wait for a stream, after number `before`, up to this name.
+    def take(self, name: MessageName, before: i64, taken: list[Pending]) -> None:
+        """Take out the messages that wait for a stream, after number `before`, up to this name.
 
-        They are in the order in which the first message was filed under each.
+        The first message of each chain goes to `taken`; its `following` is the next.
         """
-        waited_for, number = self.by_predecessor, name.number
-        if number - before <= len(waited_for):  # numbers that a liar skips are too many to look up
-            keys = [key_of(name.stream, skipped) for skipped in range(before + 1, number + 1)]
-            keys = [key for key in keys if key in waited_for]
-            if len(keys) <= 1:
-                return keys
-        names = {key: first.barrier[first.position] for key, first in waited_for.items()}
-        return [
-            key
-            for key, lacked in names.items()
-            if lacked.stream == name.stream and before < lacked.number <= number
-        ]
+        number = name.number
+        earlier: Pending | None = None
+        chain = self._first_chain(name)
+        while chain is not None:
+            next_chain = chain.next_chain
+            if before < chain.lacked.number <= number:
+                chain.next_chain = None
+                self.chains -= 1
+                if earlier is None:
+                    self._set_first_chain(name, next_chain)
+                else:
+                    earlier.next_chain = next_chain
+                taken.append(chain)
+            else:
+                earlier = chain
+            chain = next_chain
 
-    def take(self, key: Any) -> Pending | None:
-        """Remove all messages filed under a predecessor. Return the first; its `following` is the next."""
-        return self.by_predecessor.pop(key, None)
+    def _first_chain(self, name: MessageName) -> Pending | None:
+        place = name.place
+        if place < 0:
+            return self._by_stream.get(name.stream)
+        return self._by_place[place] if place < len(self._by_place) else None
+
+    def _set_first_chain(self, name: MessageName, chain: Pending | None) -> None:
+        place, by_place = name.place, self._by_place
+        if place >= 0:
+            if place >= len(by_place):
+                by_place += [None] * (place + 1 - len(by_place))
+            by_place[place] = chain
+        elif chain is not None:
+            self._by_stream[name.stream] = chain
+        else:
+            del self._by_stream[name.stream]
 
     def finish(self, pending: Pending) -> None:
         """Mark a message that waits no longer as `done`; it may stay in the heaps."""
@@ -118,7 +158,7 @@ class WaitingMessages:
                 self._serial += 1
                 parsed = pending.parsed
                 if pending.is_first:  # one entry for all messages that lack the same predecessor
-                    lacked = pending.barrier[pending.position]
+                    lacked = pending.lacked
                     heappush(self._predecessor_deadlines, (lacked.deadline, self._serial, lacked))
                 if not pending.registered:
                     pending.registered = True
@@ -135,12 +175,15 @@ class WaitingMessages:
                 return pending
         return None
 
-    def expired_predecessor(self, now: Instant) -> Any:
-        """Return the key of a predecessor that messages wait for and whose deadline has passed, or None."""
+    def expired_predecessor(self, now: Instant) -> MessageName | None:
+        """Return a predecessor that messages wait for and whose deadline has passed, or None."""
         while self._predecessor_deadlines and self._predecessor_deadlines[0][0] <= now:
             lacked = heappop(self._predecessor_deadlines)[2]
-            if lacked.key in self.by_predecessor:
-                return lacked.key
+            chain = self._first_chain(lacked)
+            while chain is not None:
+                if chain.lacked.number == lacked.number:
+                    return lacked
+                chain = chain.next_chain
         return None
 
     def first_deadline(self, with_predecessors: bool) -> Instant:
@@ -148,7 +191,9 @@ class WaitingMessages:
         if not self.by_id:
             self._own_deadlines.clear()
             self._predecessor_deadlines.clear()
-            self.by_predecessor.clear()
+            self._by_place = []  # thousands of streams may have a place
+            self._by_stream.clear()
+            self.chains = 0
             return NEVER
         first = self._own_deadlines[0][0]
         if with_predecessors and self._predecessor_deadlines:

@@ -7,7 +7,6 @@ took a third of the time of an epidemic (guidec2021, section III), so a batch of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, final
 
 from mypy_extensions import i64
@@ -22,39 +21,25 @@ if TYPE_CHECKING:
 
 NEVER: Final[Instant] = 1 << 62
 """The deadline that a message without one has in memory: later than every instant."""
-_SORT_KEY: Final = attrgetter("sort_key")
-_STREAM_BITS: Final = 48
-"""How many low bits of a key hold the stream: those of the largest node id.
-
-Dictionaries index by low bits; message numbers would collide there.
-"""
-
-
 _MOST_PLACES: Final = 4096
 """Streams below it, in simulations, have a place in tables of tops: at most 32 kB of a node."""
-
-
-def key_of(stream: Any, number: int) -> Any:
-    """Return the dictionary key of a message: equal names have equal keys, and only these."""
-    return number << _STREAM_BITS | stream if isinstance(stream, int) else (stream, number)
 
 
 @final
 class MessageName:
     """A message as barriers name it. `entry` is the name as it travels: (stream, number, deadline).
 
-    `key` is its dictionary key (`key_of`). `place` is its stream, if that is a small number, else -1. Numbers
-    are machine words where this module is compiled: every reception reads them.
+    `place` is its stream, if that is a small number, else -1. Numbers are machine words where this module is
+    compiled: every reception reads them.
     """
 
-    __slots__ = ("deadline", "entry", "key", "number", "place", "stream")
+    __slots__ = ("deadline", "entry", "number", "place", "stream")
 
     def __init__(self, entry: Any) -> None:
         self.entry = entry
         self.stream = entry[0]
         self.number: i64 = entry[1]
         self.deadline: i64 = entry[2]
-        self.key: Any = key_of(entry[0], entry[1])
         self.place: i64 = entry[0] if isinstance(entry[0], int) and entry[0] < _MOST_PLACES else -1
 
 
@@ -135,7 +120,6 @@ class Batch:
 
     __slots__ = (
         "_arrival",
-        "_latest_first",
         "addressed",
         "contents",
         "control_bytes",
@@ -170,7 +154,6 @@ class Batch:
         self.control_bytes = control
         self.control_entries = entries
         self._arrival: Arrive | None = None
-        self._latest_first: list[ParsedEnvelope] | None = None
 
     def without(self, held: set[MessageId]) -> Batch:
         """Return the messages whose ids are not in `held`; this very batch if that is all of them."""
@@ -206,14 +189,6 @@ class Batch:
             messages = tuple([parsed.message for parsed in self.contents])
             self._arrival = Arrive(messages, [parsed.deliver for parsed in self.contents])
         return self._arrival
-
-    def latest_first(self) -> list[ParsedEnvelope]:
-        """Return the messages that have a deadline, the latest deadline first."""
-        if self._latest_first is None:
-            expiring = [parsed for parsed in self.contents if parsed.deadline != NEVER]
-            expiring.sort(key=_SORT_KEY, reverse=True)
-            self._latest_first = expiring
-        return self._latest_first
 
 
 def batch_of(envelopes: Sequence[Envelope]) -> Batch:

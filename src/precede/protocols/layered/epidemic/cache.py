@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from heapq import heappop, heappush
+from operator import attrgetter
 from random import Random
 from typing import Final, final
+
+from mypy_extensions import i64
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
@@ -19,20 +22,49 @@ from precede.protocols.layered.epidemic.options import EvictionPolicy
 from precede.protocols.layered.parsed_envelopes import NEVER, Batch, ParsedEnvelope
 
 _SLACK: Final = 64
+_FEW: Final = 16
+_SORT_KEY: Final = attrgetter("sort_key")
 
 
 @final
 class ExpiringBatch:
-    """A batch and how many of its messages have not expired: the first `alive` of `batch.latest_first()`.
+    """The messages of a batch by their deadlines; the next to pass is `first_deadline`, NEVER if there is none.
 
-    `alive` is -1 until the first deadline has passed.
+    Only the first ones are sorted, when the first deadline has passed: `_soon`, the latest of them first. The
+    other ones, in `_later`, may never be looked at: most nodes of a crowd leave before.
     """
 
-    __slots__ = ("alive", "batch")
+    __slots__ = ("_later", "_soon", "first_deadline")
 
     def __init__(self, batch: Batch) -> None:
-        self.batch = batch
-        self.alive = -1
+        self.first_deadline: i64 = batch.first_deadline
+        self._soon: list[ParsedEnvelope] = []
+        self._later: list[ParsedEnvelope] = batch.contents
+
+    def take_expired(self, now: i64, expired: list[ParsedEnvelope]) -> None:
+        """Append the messages whose deadline has passed to `expired`, the earliest first."""
+        while self.first_deadline <= now:
+            if not self._soon:
+                self._sort_first()
+            soon = self._soon
+            while soon and soon[-1].deadline <= now:
+                expired.append(soon.pop())
+            if not soon:
+                self._sort_first()
+            self.first_deadline = self._soon[-1].deadline if self._soon else NEVER
+
+    def _sort_first(self) -> None:
+        """Sort the messages of the first quarter of the time in which all expire."""
+        later = [parsed for parsed in self._later if parsed.deadline != NEVER]
+        first: i64 = NEVER
+        last: i64 = 0
+        for parsed in later:
+            first = min(first, parsed.deadline)
+            last = max(last, parsed.deadline)
+        until = last if len(later) <= _FEW else first + (last - first) // 4
+        self._soon = [parsed for parsed in later if parsed.deadline <= until]
+        self._later = [parsed for parsed in later if parsed.deadline > until]
+        self._soon.sort(key=_SORT_KEY, reverse=True)
 
 
 @final
@@ -118,14 +150,9 @@ class Cache:
         deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= now:
             _, serial, expiring = heappop(deadlines)
-            latest_first = expiring.batch.latest_first()
-            alive = expiring.alive if expiring.alive >= 0 else len(latest_first)
-            while alive and latest_first[alive - 1].deadline <= now:
-                alive -= 1
-                expired.append(latest_first[alive])
-            expiring.alive = alive
-            if alive:
-                heappush(deadlines, (latest_first[alive - 1].deadline, serial, expiring))
+            expiring.take_expired(now, expired)
+            if expiring.first_deadline != NEVER:
+                heappush(deadlines, (expiring.first_deadline, serial, expiring))
         return expired
 
     def evict(self, policy: EvictionPolicy, generator: Random) -> ParsedEnvelope:

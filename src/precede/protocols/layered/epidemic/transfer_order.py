@@ -17,13 +17,13 @@ from precede.protocols.layered.parsed_envelopes import Batch, ParsedEnvelope
 class TransferOrder:
     """Decides which messages go first when two nodes meet, by the name of an order; `generator` shuffles."""
 
-    __slots__ = ("_generator", "_order", "is_random", "is_received")
+    __slots__ = ("_order", "generator", "is_random", "is_received")
 
     def __init__(self, order: OrderName, generator: Random) -> None:
         self._order = order
         self.is_received = order == "received"
         self.is_random = order == "random"
-        self._generator = generator
+        self.generator = generator
 
     def rank(self, parsed: ParsedEnvelope) -> Any:
         """Return the rank of one message. Smaller ranks go first, equal ranks in the order of reception."""
@@ -31,7 +31,7 @@ class TransferOrder:
         if self.is_received:
             return 0
         if self.is_random:
-            return self._generator.random()
+            return self.generator.random()
         if order == "oldest":
             return parsed.envelope.born
         if order == "newest":
@@ -48,7 +48,7 @@ class TransferOrder:
 
     def draws(self, count: int) -> list[Any]:
         """Return so many random ranks."""
-        draw = self._generator.random
+        draw = self.generator.random
         return [draw() for _ in range(count)]
 
 
