@@ -16,9 +16,9 @@ HEAD = """# Faults put in on purpose
 
 A test suite is judged by the faults it notices.
 
-## Faults that survived once
+## Holes that were closed
 
-No test noticed these faults when they were first put in. Now each has a test that does.
+No test noticed these faults when they were first put in. Now each is killed by the test that is named.
 `python -m tests.mutants.holes` puts them in again, one at a time, and runs only the named test: it must fail.
 
 """
@@ -72,7 +72,7 @@ def _holes() -> str:
         f"| {hole.fault} | `{hole.file.removeprefix('src/precede/')}` | `{hole.test.removeprefix('tests/')}` |"
         for hole in read_holes()
     ]
-    return "\n".join(["| fault | file | test |", "| --- | --- | --- |", *rows]) + "\n"
+    return "\n".join(["| fault | file | killed by |", "| --- | --- | --- |", *rows]) + "\n"
 
 
 def _counts(outcomes: Sequence[Outcome], reasons: dict[str, str]) -> tuple[int, int, int, int]:

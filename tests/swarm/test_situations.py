@@ -53,6 +53,7 @@ IDS = {"ids around 2^31", "highest ids"}
 NUMBERS = {"numbers around 2^31", "highest numbers"}
 LOST = {f"lost state, {kind}" for kind in KINDS}
 LIFETIMES = {f"lifetimes of messages, {kind}" for kind in KINDS}
+SILENCE = {"silence of hours"}
 RECOVERY = {"planned crash in recovery"}
 LAYERED = (
     KINDS
@@ -75,13 +76,15 @@ PLANNED = {
     | LIFETIMES
     | {"clocks beyond the promise", "bandwidth"},
     "fifo+gossip": LAYERED,
-    "drift": SIZES | NETWORK | CLOCKS | RECOVERY | {"one-way link", "false suspicion", "lost state"},
+    "drift": SIZES | NETWORK | CLOCKS | RECOVERY | SILENCE | {"one-way link", "false suspicion", "lost state"},
     "drift+founding": SIZES
     | NETWORK
     | RECOVERY
+    | SILENCE
     | {"one-way link", "clock jump", "lost state", "agreed founding"},
-    "drift+meeting": SIZES | NETWORK | RECOVERY | {"one-way link", "groups that meet"},
+    "drift+meeting": SIZES | NETWORK | RECOVERY | SILENCE | {"one-way link", "groups that meet"},
     "vcube": SIZES
+    | SILENCE
     | {"64 nodes", "planned late join", "planned leave"}
     | {"kind switched", "kind point_to_point", "diagnosis", "stall", "clock jump", "false suspicion"},
     "prs": MULTICAST,

@@ -87,6 +87,7 @@ def test_a_duplicate_is_not_forwarded_to_a_cluster_that_has_it() -> None:
     node = made(2, tuple(range(8)))
     assert messages(node.receive(packet, 0, 1, WIRED)) == [(3, 0, 1)]
     assert messages(node.receive(packet, 6, 2, WIRED)) == [(0, 0, 1)]
+    assert messages(node.receive(packet, 6, 3, WIRED)) == []
 
 
 def concluded(node: DiagnosedVCubeNode, low: tuple[int, ...], high: tuple[int, ...]) -> None:

@@ -28,9 +28,9 @@ def with_orphans(
     """
     node, other, source = (made(id, (0, 1, 2)) for id in (0, 1, 2))
     first, second, third = (sent(source.broadcast(b"x", at), VCubePacket) for at in (1, 2, 3))
-    for packets in (first, second):
-        other.receive(packets[0][1], 2, 4, WIRED)
-    packets = [spoken(other, 5), second[0][1], third[0][1], first[0][1]]
+    for heard in (first, second):
+        other.receive(heard[0][1], 2, 4, WIRED)
+    packets: list[VCubePacket] = [spoken(other, 5), second[0][1], third[0][1], first[0][1]]
     for packet, sender in ((packets[0], 1), (packets[1], 2))[:got]:
         node.receive(packet, sender, 6, WIRED)
     assert node.sizes()["held"] == got - 1
@@ -67,6 +67,7 @@ def test_what_waits_for_a_lost_message_is_given_up(
     assert len(node.waiting()) == 2 - len(expected)
     if expected:
         assert [node.sizes()[size] for size in node.drains()] == [0, 0, 0]
+        assert node._awaited == {}
         report = report_of(node, 1)
         assert (report.high, report.early) == ((0, 0, 0), ())
 

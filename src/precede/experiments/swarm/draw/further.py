@@ -32,12 +32,24 @@ def add(plan: Plan, random: Random) -> Plan:
     if may_stall and random.random() < 0.2:
         faults["stalls"] = [draw_stall(random, random.randrange(world["nodes"]), plan.heal_at)]
     settle = plan.settle
-    if world["kind"] == "point_to_point" and random.random() < 0.05:
+    if random.random() < _chance_of_silence(plan):
         late = plan.heal_at + _SILENCE
         workload["script"] = [*workload["script"], {**workload["script"][-1], "at": seconds_text(late)}]
         workload["until"] = seconds_text(late + 1)
         settle += _SILENCE
     return replace(plan, run=replace(run, world=world, workload=workload, faults=faults), settle=settle)
+
+
+def _chance_of_silence(plan: Plan) -> float:
+    """Return how often a message follows hours after all others.
+
+    VCube with diagnosis tests its neighbours all the time. Radios with `delta_causal` end while messages live.
+    """
+    run = plan.run
+    if run.world["kind"] == "point_to_point":
+        return 0.05
+    goes_quiet = run.world["kind"] in ("flood", "switched") and not run.options.get("diagnosis")
+    return 0.03 if goes_quiet and run.protocol != "delta_causal" else 0.0
 
 
 def _crowd(nodes: int, plan: Plan) -> int:
