@@ -1,9 +1,9 @@
 """Runs The ONE (github.com/akeranen/the-one), built in a folder of its own, on a world of files.
 
 Hosts do not move: contacts and messages are external events. Every message is addressed to one host without
-contacts, so that each of the others carries it, as in a broadcast. The ONE begins one transfer of a node at each
-update, so it relays fewer messages of a short contact than Precede: the more often it updates, the more. Updates
-are ten times a second, as in its own default settings, and at every external event.
+contacts, so that each of the others carries it, as in a broadcast. The ONE begins one transfer of a node at
+each update, so it relays fewer messages in a short contact than Precede, the fewer the rarer updates are. They
+come ten times a second, as in its own default settings, and at every external event.
 """
 
 from __future__ import annotations

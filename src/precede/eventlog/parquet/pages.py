@@ -59,7 +59,7 @@ def _repeated(value: int, count: int, width: int) -> bytes:
 
 
 def differences(values: Numbers) -> bytes:
-    """Encode integers by the first and the differences (`DELTA_BINARY_PACKED`)."""
+    """Encode integers by the first and the differences (DELTA_BINARY_PACKED)."""
     first = int(values[0]) if values.size else 0
     encoded = [varint(_DELTA_BLOCK), varint(1), varint(values.size), zigzag(first)]
     deltas = np.diff(values.astype(np.int64, copy=False))
