@@ -13,9 +13,9 @@ from precede.experiments.run import Run, prepare
 from precede.experiments.scenario import read_scenario
 from precede.sim.world import World
 
+SMALL_CACHES = {"cache": "60", "cache_bytes": "60000"}
 SHARED_PATH_TOO = {
-    "cache": "60",
-    "cache_bytes": "60000",
+    **SMALL_CACHES,
     "refresh": "30s",
     "durable": "true",
     "loss": "0.1",
@@ -23,7 +23,7 @@ SHARED_PATH_TOO = {
     "dissemination": "spray_and_wait",
     "faults.skew": "1s",
 }
-"""Settings of a run over contacts with which it has no engine of its own."""
+"""Settings of a run over contacts with which it has no engine of its own; with small caches it may have one."""
 
 
 def results(run: Run, make_world: type[World] | None) -> tuple[type[World], pa.Table, pa.Table, Any]:

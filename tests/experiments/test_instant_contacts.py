@@ -10,7 +10,13 @@ from precede.experiments.contact_worlds import choosing
 from precede.experiments.instant_contacts.world import InstantWorld
 from precede.experiments.scenario import read_scenario
 from precede.sim.world import World
-from tests.experiments.contact_runs import SHARED_PATH_TOO, assert_same, world_of, write_comings_and_goings
+from tests.experiments.contact_runs import (
+    SHARED_PATH_TOO,
+    SMALL_CACHES,
+    assert_same,
+    world_of,
+    write_comings_and_goings,
+)
 
 SHORT = {"lifetime": "90s", "end": "7min"}
 MIXED = {"workload.lifetime": "uniform(10, 200)"}
@@ -33,6 +39,13 @@ RUNS = {
     "random order, no lifetime": ("causal_barrier", {"end": "6min", "order": "random"}),
     "oldest first": ("delta_causal", {**SHORT, "order": "oldest"}),
     "newest first": ("delta_causal", {**SHORT, **MIXED, "order": "newest", "log": "messages"}),
+    "small caches": ("delta_causal", {**SHORT, "cache": "9"}),
+    "small caches, mixed lifetimes": ("delta_causal", {**SHORT, **MIXED, "cache": "9", "order": "random"}),
+    "small caches, as in the paper": (
+        "delta_causal",
+        {**SHORT, "cache": "9", "lazy_expiry": "true", "prune": "false"},
+    ),
+    "caches of some bytes": ("delta_causal", {**SHORT, "cache_bytes": "12000", "sweep": "90s"}),
     "by source": ("delta_causal", {**SHORT, "order": "per_source"}),
 }
 ORDERS = ("received", "random", "newest", "per_source")
@@ -74,6 +87,8 @@ def test_first_messages_that_cross(tmp_path: Path, lifetime: str, order: str) ->
 @pytest.mark.parametrize("seed", range(8))
 def test_nodes_that_come_back(tmp_path: Path, seed: int) -> None:
     settings = {"order": ORDERS[seed % 4], **({"workload.lifetime": "uniform(1, 80)"} if seed & 4 else {})}
+    if seed & 2:
+        settings["cache"] = "7"
     run = read_scenario(str(write_comings_and_goings(tmp_path, seed)), None, seed, settings)
     rows, _ = assert_same(run, InstantWorld)
     assert rows["kind"].to_pylist().count("broadcast") > 1_100  # the base of serial numbers has risen
@@ -84,9 +99,18 @@ def test_every_order_has_the_engine(order: str) -> None:
     assert world_of({"order": order}) is InstantWorld
 
 
-@pytest.mark.parametrize("key", ["overhead", *SHARED_PATH_TOO])
+@pytest.mark.parametrize("key", ["overhead", *sorted(SHARED_PATH_TOO.keys() - SMALL_CACHES.keys())])
 def test_other_runs_take_another_path(key: str) -> None:
     assert world_of({key: SHARED_PATH_TOO.get(key, "100ms")}) is not InstantWorld
+
+
+@pytest.mark.parametrize("key", SMALL_CACHES)
+def test_small_caches_that_evict_the_first_message_have_the_engine(key: str) -> None:
+    limit = {key: SMALL_CACHES[key]}
+    assert world_of(limit) is InstantWorld
+    assert world_of({**limit, "evict": "random"}) is World
+    assert world_of(limit, "causal_barrier") is World
+    assert world_of({**limit, "overhead": "100ms"}) is World
 
 
 def test_plain_python_takes_the_shared_path(monkeypatch: pytest.MonkeyPatch) -> None:

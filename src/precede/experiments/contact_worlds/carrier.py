@@ -67,7 +67,7 @@ class ContactCarrier(Dissemination):
         return self.counted_sizes().mapping()
 
     def counted_sizes(self) -> Sizes:
-        return self._sizes.set(self.count(), self.held_bytes(), 0, len(self.links))
+        return self._sizes.set(self.count(), self.held_bytes(), self.evicted_count(), len(self.links))
 
     def count(self) -> int:
         """Return how many messages the node carries."""
@@ -76,6 +76,10 @@ class ContactCarrier(Dissemination):
     def held_bytes(self) -> int:
         """Return the payload bytes of these messages."""
         raise NotImplementedError
+
+    def evicted_count(self) -> int:
+        """Return how many evicted messages the node remembers."""
+        return 0
 
     def first_deadline(self) -> Instant:
         """Return an instant before which no message expires; NEVER if no message has a deadline."""

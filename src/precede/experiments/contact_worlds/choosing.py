@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from precede.core.compiling import is_compiled
 from precede.core.node import Context, Node
+from precede.protocols.guidec2021.options import DeltaCausalOptions
 from precede.protocols.layered.epidemic.node import DISSEMINATION
 from precede.protocols.layered.epidemic.options import EpidemicOptions
 from precede.protocols.layered.node import LayeredNode
@@ -31,12 +32,12 @@ def contact_engine(
         return None
     if not _are_compiled():
         return None
-    if network.takes_no_time:
+    if network.takes_no_time and _evicts_the_first(options):
         from precede.experiments.instant_contacts.carrier import Carrier as InstantCarrier
         from precede.experiments.instant_contacts.world import InstantWorld
 
         return InstantWorld, partial(_build_node, InstantCarrier)
-    if nodes < MOST_NODES and network.always_takes_time(seed):
+    if nodes < MOST_NODES and not _has_limit(options.dissemination) and network.always_takes_time(seed):
         from precede.experiments.timed_contacts.carrier import Carrier as TimedCarrier
         from precede.experiments.timed_contacts.world import TimedWorld
 
@@ -45,11 +46,25 @@ def contact_engine(
 
 
 def _is_plain_epidemic(options: Any) -> bool:
-    """True if nodes are an ordering over `epidemic`, with a cache without limits and with nothing saved."""
+    """True if nodes are an ordering over `epidemic`, with nothing saved and no repeated summaries."""
     if not isinstance(options, JoinedOptions) or options.joined_to is not DISSEMINATION or is_durable(options):
         return False
     epidemic: EpidemicOptions = options.dissemination
-    return not (epidemic.cache or epidemic.cache_bytes or epidemic.refresh)
+    return not epidemic.refresh
+
+
+def _has_limit(epidemic: EpidemicOptions) -> bool:
+    return bool(epidemic.cache or epidemic.cache_bytes)
+
+
+def _evicts_the_first(options: JoinedOptions) -> bool:
+    """True if a full cache evicts the first message, and every message expires, so that evicted ones do.
+
+    Which message a random eviction removes depends on the log of the shared path's cache.
+    """
+    epidemic: EpidemicOptions = options.dissemination
+    expires = isinstance(options.ordering, DeltaCausalOptions)
+    return not _has_limit(epidemic) or (expires and epidemic.evict == "first")
 
 
 def _are_compiled() -> bool:

@@ -21,6 +21,11 @@ class Carrier(ContactCarrier):
         super().__init__(options, generator, ordering)
         self.immediate = False
         self.store = Store()
+        self._most: int = options.cache
+        self._most_bytes: int = options.cache_bytes
+
+    def is_over_full(self) -> bool:
+        return 0 < self._most < self.store.count or 0 < self._most_bytes < self.store.payload_bytes
 
     def retire(self) -> None:
         super().retire()
@@ -31,6 +36,9 @@ class Carrier(ContactCarrier):
 
     def held_bytes(self) -> int:
         return self.store.payload_bytes
+
+    def evicted_count(self) -> int:
+        return len(self.store.evicted)
 
     def first_deadline(self) -> Instant:
         return self.store.first_deadline()

@@ -96,33 +96,44 @@ class Store:
     """The messages that a node holds: `bits` by their serial numbers, and a log in order of reception.
 
     Bit n stands for the message with serial number n + the base of the world. The log may also have messages
-    that have expired. The other fields are sums over the messages held.
+    that have expired. `known` are the messages held, and the evicted ones until their deadline, which do not
+    enter again: these are `evicted` by their serial numbers, and the log has them before `_first`. The other
+    fields are sums over the messages held.
     """
 
     __slots__ = (
         "_control_bytes",
         "_control_entries",
         "_deadlines",
+        "_expired_by",
+        "_first",
         "_log",
         "_pushed",
         "bits",
         "count",
+        "evicted",
+        "known",
         "payload_bytes",
     )
 
     def __init__(self) -> None:
         self.bits = 0
+        self.known = 0
         self.count = 0
+        self.evicted: set[int] = set()
         self.payload_bytes = 0
         self._control_bytes = 0
         self._control_entries = 0
         self._log: list[ParsedEnvelope] = []
         self._deadlines: list[tuple[Instant, int, ExpiringBatch]] = []
         self._pushed = 0
+        self._first = 0
+        self._expired_by: Instant = 0
 
     def add(self, batch: Batch, bits: int) -> None:
         """Add a batch of messages, none of which is held."""
         self.bits |= bits
+        self.known |= bits
         self.count += len(batch.ids)
         self.payload_bytes += batch.payload_bytes
         self._control_bytes += batch.control_bytes
@@ -137,27 +148,66 @@ class Store:
 
     def ids(self, now: Instant) -> set[MessageId]:
         """Return the ids of all messages that are alive: those held, after `take_expired`."""
+        self._forget_evicted()
         return {parsed.id for parsed in self._log if parsed.deadline > now}
+
+    def raise_base(self, count: int) -> None:
+        """Let bit 0 stand for the serial number that bit `count` stood for."""
+        self.bits >>= count
+        self.known >>= count
+
+    def evict_first(self, base: int) -> ParsedEnvelope:
+        """Remove and return the message received first."""
+        parsed = self._log[self._first]
+        while parsed.deadline <= self._expired_by:
+            self._first += 1
+            parsed = self._log[self._first]
+        self._first += 1
+        self.evicted.add(parsed.serial)
+        if parsed.serial >= base:
+            self.bits ^= 1 << (parsed.serial - base)
+        self._subtract(parsed)
+        if self._first > 2 * self.count:
+            self._forget_evicted()
+        return parsed
+
+    def _forget_evicted(self) -> None:
+        """Remove the evicted messages from the log."""
+        if self._first:
+            self._log = self._log[self._first :]
+            self._first = 0
+
+    def _subtract(self, parsed: ParsedEnvelope) -> None:
+        self.count -= 1
+        self.payload_bytes -= parsed.payload_bytes
+        self._control_bytes -= parsed.control_bytes
+        self._control_entries -= parsed.control_entries
 
     def take_expired(self, now: Instant, base: int) -> list[ParsedEnvelope]:
         """Remove and return the messages whose deadline has passed, in the order of `Cache.expired`."""
         expired: list[ParsedEnvelope] = []
-        deadlines, bits = self._deadlines, self.bits
+        deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= now:
             _, pushed, expiring = heappop(deadlines)
             expiring.take_expired(now, expired)
             if expiring.first_deadline != NEVER:
                 heappush(deadlines, (expiring.first_deadline, pushed, expiring))
+        gone = 0
         for parsed in expired:
             if parsed.serial >= base:  # else its bit is gone
-                bits ^= 1 << (parsed.serial - base)
-            self.payload_bytes -= parsed.payload_bytes
-            self._control_bytes -= parsed.control_bytes
-            self._control_entries -= parsed.control_entries
-        self.bits = bits
-        self.count -= len(expired)
+                gone |= 1 << (parsed.serial - base)
+            if parsed.serial not in self.evicted:
+                self._subtract(parsed)
+        self.bits ^= self.bits & gone
+        self.known ^= self.known & gone
+        self._expired_by = now
         if len(self._log) > 2 * self.count:
-            self._log = [parsed for parsed in self._log if parsed.deadline > now]
+            self._log = [parsed for parsed in self._log[self._first :] if parsed.deadline > now]
+            self._first = 0
+        if self.evicted:
+            dropped = [parsed for parsed in expired if parsed.serial not in self.evicted]
+            self.evicted.difference_update([parsed.serial for parsed in expired])
+            return dropped
         return expired
 
     def lacked_by(self, peer_bits: int, base: int, now: Instant) -> Parcel | None:
@@ -168,6 +218,7 @@ class Store:
         lacked = self.bits ^ (self.bits & peer_bits)
         if not lacked:
             return None
+        self._forget_evicted()
         if lacked == self.bits:
             parcel = Parcel(lacked, self.count, self.payload_bytes, self._control_bytes, self._control_entries)
             parcel.fill_from(self._log, now)

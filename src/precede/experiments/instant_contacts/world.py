@@ -83,6 +83,7 @@ class InstantWorld(ContactWorld):
         self._deadlines.append(batch.first_deadline)
         carrier.store.add(batch, bits)
         self._pass_on(carrier, parcel_of(batch, bits), None)
+        self._evict(carrier)
 
     def _raise_base(self) -> None:
         """Raise the base to the first message that has not expired, if that is far behind it."""
@@ -96,11 +97,24 @@ class InstantWorld(ContactWorld):
                 if hosted.up:
                     carrier = self._carrier(hosted.id)
                     assert isinstance(carrier, Carrier)
-                    carrier.store.bits >>= expired
+                    carrier.store.raise_base(expired)
 
     def _take_expired(self, carrier: ContactCarrier) -> list[ParsedEnvelope]:
         assert isinstance(carrier, Carrier)
         return carrier.store.take_expired(self.now, self._base)
+
+    def _evict(self, carrier: Carrier) -> None:
+        """Remove the messages received first until the cache is within its capacity."""
+        if not carrier.is_over_full():
+            return
+        effects: list[Effect] = []
+        while carrier.is_over_full():
+            parsed = carrier.store.evict_first(self._base)
+            if carrier.notifies:
+                carrier.ordering.dropped(parsed.envelope, self.now, effects)
+            effects.append(parsed.discard("evicted"))
+        assert carrier.hosted is not None
+        self.carry_out_plain(carrier.hosted, effects, self.now)
 
     def _new_link(self, owner: ContactCarrier, peer: ContactCarrier) -> ContactLink:
         assert isinstance(owner, Carrier)
@@ -112,8 +126,9 @@ class InstantWorld(ContactWorld):
         carrier = link.owner
         assert isinstance(carrier, Carrier)
         arrival = Arrival(link, None, None)
-        arrival.bits = carrier.store.bits
-        arrival.size_bytes = HEADER_BYTES + ID_BYTES * carrier.store.count
+        store = carrier.store
+        arrival.bits = store.known
+        arrival.size_bytes = HEADER_BYTES + ID_BYTES * (store.count + len(store.evicted))
         self._send(arrival)
 
     def _end(self, link: ContactLink) -> None:
@@ -164,7 +179,7 @@ class InstantWorld(ContactWorld):
         if not carrier.immediate:
             carrier.immediate = parcel.count > 1
             _mark_held(back, parcel.batch().ids)
-        bits = parcel.bits ^ (parcel.bits & carrier.store.bits)
+        bits = parcel.bits ^ (parcel.bits & carrier.store.known)
         if bits:
             if bits != parcel.bits:
                 parcel = parcel_of(Batch(chosen(parcel.batch().contents, bits, self._base)), bits)
@@ -175,6 +190,7 @@ class InstantWorld(ContactWorld):
             carrier.ordering.arrive_batch(batch, now, effects)
             self.carry_out_plain(hosted, effects, now)
             self._pass_on(carrier, parcel, back)
+            self._evict(carrier)
             self._set_expiry(carrier)
         self._note(carrier)
 
