@@ -3,9 +3,10 @@
 Measured in the same run: the bare heapq loop over the same event times, and SimPy with one callback per
 packet writing the same rows. `python -m benchmarks.engine --json`
 
-The node is interpreted, as a protocol that somebody writes in plain Python. With `--compile` the same text is
-also measured compiled, as the built-in protocols are: engine and node are compiled together in a temporary
-folder (or in `--folder`, which may be used again), which takes one to two minutes.
+`ratio_to_bare_loop` is with the node compiled, because the built-in protocols are. Its text is compiled with
+the engine in `build/tree` (or in `--folder`), which takes one to two minutes whenever the text of the package
+has changed. The same text interpreted, as a protocol that somebody writes in plain Python, is beside it under
+names with `interpreted_node`. With `--interpreted`, or if the engine is not compiled, only that is measured.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -26,7 +26,7 @@ import simpy
 
 import benchmarks.tree.node
 from benchmarks.measuring import Tape, built, interleaved
-from benchmarks.tree.compiling import compile_with_node
+from benchmarks.tree.compiling import ROOT, compile_with_node
 from benchmarks.tree.packet import TreePacket
 from precede.core.compiling import is_compiled
 from precede.core.effects import Deliver
@@ -138,26 +138,27 @@ def flood_simpy(nodes: int) -> int:
 
 def main() -> None:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--nodes", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--compile", action="store_true", help="measure the compiled node too")
-    parser.add_argument("--folder", type=Path, help="where --compile builds; a build that is there is used")
+    parser.add_argument("--interpreted", action="store_true", help="measure the interpreted node only")
+    parser.add_argument(
+        "--folder", type=Path, default=ROOT / "build" / "tree", help="where the node is compiled"
+    )
     options = parser.parse_args()
-    if options.compile:
+    if built() == "compiled" and not options.interpreted and not is_compiled(benchmarks.tree.node):
         run_compiled(options)
         return
     tape = tape_of(options.nodes)
     interpreted = interpreted_node()
     contenders: dict[str, Callable[[], object]] = {
         "bare_loop": tape.bare_loop,
-        "precede": lambda: flood(options.nodes, interpreted),
+        "precede_interpreted_node": lambda: flood(options.nodes, interpreted),
         "simpy": lambda: flood_simpy(options.nodes),
     }
     if is_compiled(benchmarks.tree.node):
-        compiled = benchmarks.tree.node.TreeNode
-        contenders["precede_compiled_node"] = lambda: flood(options.nodes, compiled)
+        contenders["precede"] = lambda: flood(options.nodes, benchmarks.tree.node.TreeNode)
     best = interleaved(contenders, options.rounds)
     packets = options.nodes * (options.nodes - 1)
     result = {
@@ -165,25 +166,21 @@ def main() -> None:
         "packets": packets,
         "heap_depth": tape.bare_loop(),
         **{f"{name}_us_per_packet": round(took / packets * 1e6, 3) for name, took in best.items()},
-        "ratio_to_bare_loop": round(best["precede"] / best["bare_loop"], 3),
-        "ratio_to_simpy": round(best["precede"] / best["simpy"], 3),
     }
-    if "precede_compiled_node" in best:
-        ratio = best["precede_compiled_node"] / best["bare_loop"]
-        result["ratio_to_bare_loop_compiled_node"] = round(ratio, 3)
+    for other in ("bare_loop", "simpy"):
+        for name in ("precede", "precede_interpreted_node"):
+            if name in best:
+                result[f"ratio_to_{other}{name.removeprefix('precede')}"] = round(best[name] / best[other], 3)
     print(json.dumps(result, indent=None if options.json else 2))
 
 
 def run_compiled(options: argparse.Namespace) -> None:
     """Build the engine with the node, and measure in a process that imports this build."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = options.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        modules = compile_with_node(folder.resolve())
-        command = [sys.executable, "-m", "benchmarks.engine", f"--nodes={options.nodes}"]
-        command += [f"--rounds={options.rounds}", *(["--json"] if options.json else [])]
-        environment = {**os.environ, "PYTHONPATH": str(modules)}
-        subprocess.run(command, cwd=folder, env=environment, check=True)
+    folder = options.folder.resolve()
+    modules = compile_with_node(folder)
+    command = [sys.executable, "-m", "benchmarks.engine", f"--nodes={options.nodes}"]
+    command += [f"--rounds={options.rounds}", *(["--json"] if options.json else [])]
+    subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(modules)}, check=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The node of the tree protocol. `benchmarks.engine --compile` runs the same text interpreted and compiled."""
+"""The node of the tree protocol. `benchmarks.engine` runs the same text compiled and interpreted."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["benchmarks.engine", "--nodes", "16"],
+        ["benchmarks.engine", "--nodes", "16", "--interpreted"],
         ["benchmarks.vcube", "--nodes", "16", "--fewer", "8", "--rounds", "1"],
     ],
     ids=lambda arguments: arguments[0],
