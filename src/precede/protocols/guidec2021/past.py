@@ -225,7 +225,7 @@ def deliver_simple(
     than the message, and no message waits for this one. It does what `Past.deliver` does, written out for
     speed: a contact brings a newcomer hundreds of messages, and nearly all of them are simple.
     """
-    further = list[Top]()
+    further: list[Top] | None = None
     at: i64 = now
     while position < len(contents) and not past.outliving:
         parsed = contents[position]
@@ -250,21 +250,23 @@ def deliver_simple(
                 if top.in_barrier and top.deadline <= deadline:
                     if covered is None:
                         covered = top
+                    elif further is None:
+                        further = [top]
                     else:
                         further.append(top)
         else:
             if covered is not None:
                 past.cover(covered)
-                for top in further:
-                    past.cover(top)
+                if further is not None:
+                    for top in further:
+                        past.cover(top)
+                    further = None
             if last is None:
                 past.begin(name)
             else:
                 past.advance(last, name)
             effects.append(parsed.deliver)
             position += 1
-            if further:
-                further.clear()
             continue
         return position
     return position
