@@ -7,18 +7,24 @@ from random import Random
 
 import pytest
 
+from precede.core.identity import MessageId
+from precede.core.messages import Message
 from precede.core.node import Context
 from precede.experiments.contact_worlds import choosing
 from precede.experiments.instant_contacts.world import InstantWorld
 from precede.experiments.scenario import read_scenario
+from precede.experiments.timed_contacts.carried import Carried, Catalogue
 from precede.experiments.timed_contacts.carrier import Carrier
 from precede.experiments.timed_contacts.links import Link
 from precede.experiments.timed_contacts.marks import Marks
 from precede.experiments.timed_contacts.transfers import TransferQueue
 from precede.experiments.timed_contacts.world import TimedWorld
 from precede.protocols import registry
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.options import EpidemicOptions
 from precede.protocols.layered.node import LayeredNode
+from precede.protocols.layered.parsed_envelopes import NEVER
+from precede.sim.hosted_node import HostedNode
 from precede.sim.queue import Event
 from precede.sim.world import World
 from tests.experiments.contact_runs import SHARED_PATH_TOO, assert_same, world_of, write_comings_and_goings
@@ -112,6 +118,30 @@ def test_marks_forget_what_is_too_low_when_they_need_room() -> None:
     assert not marks.has(2_997)
     assert not marks.has(5_000)
     assert not marks.has(-1)
+
+
+def test_an_expired_message_is_forgotten_when_no_node_carries_it() -> None:
+    node = registry.make("unordered", "node", Context(0, (0, 1), {}, Random(1)))
+    assert isinstance(node, LayeredNode)
+    carrier, catalogue = Carrier(EpidemicOptions(), Random(1), node.ordering), Catalogue()
+    carrier.enter(HostedNode(0, None), catalogue, None)
+
+    def births(numbers: range, now: int) -> list[Carried]:
+        messages = [Message(MessageId(1, 0, number), b"text") for number in numbers]
+        return [
+            catalogue.add(Envelope(message, (), message.id.number, None, 0, 0), now) for message in messages
+        ]
+
+    late, early = births(range(4, 2, -1), 0)
+    carrier.keep(late)
+    carrier.keep(early)
+    births(range(5, 3_000), 5_000)
+    assert catalogue.first_alive == 0
+    assert (carrier.count(), carrier.held_bytes(), carrier.first_deadline()) == (2, 8, 3)
+    assert carrier.take_expired(5_000) == [early.parsed, late.parsed]
+    assert (carrier.count(), carrier.held_bytes(), carrier.first_deadline()) == (0, 0, NEVER)
+    births(range(3_000, 5_000), 5_000)
+    assert catalogue.first_alive > 3_000
 
 
 @pytest.mark.parametrize("span", [2, 40, 5_000, 30_000_000])

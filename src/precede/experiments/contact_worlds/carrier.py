@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from random import Random
 from typing import final
 
+from mypy_extensions import i32
+
 from precede.core.effects import Effect, Effects, Medium
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
@@ -30,8 +32,8 @@ class ContactCarrier(Dissemination):
     def __init__(self, options: EpidemicOptions, generator: Random, ordering: Ordering) -> None:
         super().__init__(ordering)
         self.hosted: HostedNode | None = None
-        self.id: NodeId = -1
-        self.process = -1
+        self.id: i32 = -1
+        self.process: i32 = -1
         self.sweep: Duration = options.sweep
         self.notifies = type(ordering).dropped is not Ordering.dropped
         self.present = True

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from mypy_extensions import i32, i64
+
 from precede.core.effects import RADIO, Effect, Medium
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
@@ -40,7 +42,9 @@ class ContactWorld(World):
         clocks: Mapping[NodeId, Clock] | None = None,
     ) -> None:
         super().__init__(seed, nodes, make_node, network, recorder, clocks)
-        self._summary_code = self._have_code = self._messages_code = -1  # known from the first packet on
+        self._summary_code: i32 = -1  # these are known from the first packet on
+        self._have_code: i32 = -1
+        self._messages_code: i32 = -1
 
     # -- what a subclass does ----------------------------------------------------------------------------
 
@@ -149,7 +153,9 @@ class ContactWorld(World):
         limit = until << PHASE_BITS | LAST_PHASE
         if not queue.open(limit):
             return False
-        for _ in range(BATCH):
+        left: i64 = BATCH
+        while left > 0:
+            left -= 1
             if queue.place == len(queue.current):
                 return True
             if queue.current[queue.place].when > limit:
@@ -204,13 +210,13 @@ class ContactWorld(World):
 
     def _messages_row(
         self,
-        kind: int,
+        kind: i32,
         carrier: ContactCarrier,
-        peer: NodeId,
-        size: int,
-        control: int,
-        entries: int,
-        messages: int,
+        peer: i32,
+        size: i64,
+        control: i64,
+        entries: i64,
+        messages: i32,
     ) -> None:
         """Write a row about a packet with messages."""
         if self._messages_code < 0:
@@ -218,13 +224,13 @@ class ContactWorld(World):
         code, process = self._messages_code, carrier.process
         self.rows.sized_packet(kind, code, process, self.now, peer, RADIO, size, control, entries, messages)
 
-    def _summary_row(self, kind: int, carrier: ContactCarrier, peer: NodeId, size: int) -> None:
+    def _summary_row(self, kind: i32, carrier: ContactCarrier, peer: i32, size: i64) -> None:
         if self._summary_code < 0:
             self._summary_code = self.packet_codes[SummaryPacket.kind]
         code, process = self._summary_code, carrier.process
         self.rows.sized_packet(kind, code, process, self.now, peer, RADIO, size, size, 0, 0)
 
-    def _have_row(self, kind: int, carrier: ContactCarrier, peer: NodeId, size: int) -> None:
+    def _have_row(self, kind: i32, carrier: ContactCarrier, peer: i32, size: i64) -> None:
         """Write a row about the notice that a node has messages."""
         if self._have_code < 0:
             self._have_code = self.packet_codes[HavePacket.kind]

@@ -7,5 +7,5 @@ object. The orderings are the same objects as on the shared path, and so are the
 oracle (tests/experiments/test_timed_contacts.py).
 
 It is used where the package is compiled and nothing disturbs the run (`contact_worlds.choosing`). In
-reading order: `marks`, `carried`, `links`, `carrier`, `world`.
+reading order: `marks`, `ranked`, `carried`, `links`, `carrier`, `transfers`, `world`.
 """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.vecs import append, vec
+from librt.vecs import vec
 from mypy_extensions import i64
 
 _NUMBER_BITS: Final = 32
 _NUMBER: Final = (1 << _NUMBER_BITS) - 1
+_LEAST: Final = 16
 
 
 @final
@@ -102,16 +103,21 @@ class Ranked:
         if self._begin > self._end >> 1:
             self._move_down()
         else:
-            self._ranks = append(self._ranks, 0)
-            self._entries = append(self._entries, 0)
+            room = 2 * (self._end - self._begin) + _LEAST
+            self._move_to(vec[i64]([0] * room), vec[i64]([0] * room))
 
     def _move_down(self) -> None:
         """Move everything to the first places."""
+        self._move_to(self._ranks, self._entries)
+
+    def _move_to(self, new_ranks: vec[i64], new_entries: vec[i64]) -> None:
         ranks, entries, begin, end = self._ranks, self._entries, self._begin, self._end
         place = begin
         while place < end:
-            ranks[place - begin] = ranks[place]
-            entries[place - begin] = entries[place]
+            new_ranks[place - begin] = ranks[place]
+            new_entries[place - begin] = entries[place]
             place += 1
+        self._ranks = new_ranks
+        self._entries = new_entries
         self._begin = 0
         self._end = end - begin

@@ -1,7 +1,7 @@
 """The event queue of a world with timed transfers: it has the ends of these as machine words.
 
 Most events of such a world are ends of transfers, and few transfers are under way at a time. As objects in
-buckets they took a third of the engine's instructions.
+buckets they took a quarter of the engine's instructions.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ class TimedWorld(ContactWorld):
     """A world of contacts with timed transfers.
 
     `_arriving` are the links on which a packet arrives at this instant, and `_announced` what it says: that the
-    link's owner has this message, or, if None, which messages it has (a summary).
+    link's owner has broadcast this message, or, if None, which messages it has (a summary). Notices of messages
+    that it has received arrive at the end of `_complete`.
     """
 
     def __init__(
@@ -73,6 +74,10 @@ class TimedWorld(ContactWorld):
         message = self._catalogue.add(envelope, self.now)
         message.takes = self._contacts.least_time(message.size_bytes, 1)
         carrier.keep(message)
+        for link in carrier.links:
+            assert isinstance(link, Link)
+            self._arriving.append(link)
+            self._announced.append(message)
         self._pass_on(carrier, message, None)
 
     def _take_expired(self, carrier: ContactCarrier) -> list[ParsedEnvelope]:
@@ -88,7 +93,9 @@ class TimedWorld(ContactWorld):
     def _greet(self, link: ContactLink) -> None:
         assert isinstance(link, Link)
         link.summary_bytes = HEADER_BYTES + ID_BYTES * link.owner.count()
-        self._announce(link, None)
+        self._summary_row(SENT, link.owner, link.peer.id, link.summary_bytes)
+        self._arriving.append(link)
+        self._announced.append(None)
 
     def _end(self, link: ContactLink) -> None:
         assert isinstance(link, Link)
@@ -103,7 +110,9 @@ class TimedWorld(ContactWorld):
     def _take_events(self, until: Instant) -> bool:
         queue = self._transfers
         limit: i64 = until << PHASE_BITS | LAST_PHASE
-        for _ in range(BATCH):
+        left: i64 = BATCH
+        while left > 0:
+            left -= 1
             when = queue.next_when(limit)
             if when >= 0:
                 self.now = when >> PHASE_BITS
@@ -124,20 +133,27 @@ class TimedWorld(ContactWorld):
         if not self._arriving:
             return
         for place, link in enumerate(self._arriving):
-            back = link.back
-            if link.up and isinstance(back, Link):
-                message = self._announced[place]
+            message, back = self._announced[place], link.back
+            if message is not None:
+                self._hear(link, message)
+            elif link.up and isinstance(back, Link):
                 if self._log_packets:
-                    self._control_row(PACKET_RECEIVED, link.peer, link.owner.id, message, link.summary_bytes)
-                if message is None:
-                    self._offer(back)
-                elif back.lacked is not None:
-                    back.lacked.remove(message.serial)
+                    self._summary_row(PACKET_RECEIVED, link.peer, link.owner.id, link.summary_bytes)
+                self._offer(back)
         self.at_once += len(self._arriving)
         self._arriving.clear()
         self._announced.clear()
         if self.rows.size() >= BLOCK_BYTES:
             self.recorder.flush_if_full()
+
+    def _hear(self, link: Link, message: Carried) -> None:
+        """Let the peer of a link receive the notice that its owner has a message."""
+        back = link.back
+        if link.up and isinstance(back, Link):
+            if self._log_packets:
+                self._have_row(PACKET_RECEIVED, link.peer, link.owner.id, _HAVE_BYTES)
+            if back.lacked is not None:
+                back.lacked.remove(message.serial)
 
     # -- messages ----------------------------------------------------------------------------------------
 
@@ -151,10 +167,20 @@ class TimedWorld(ContactWorld):
             self._message_row(PACKET_RECEIVED, peer, link.owner.id, message)
         if back.lacked is not None:
             back.lacked.remove(message.serial)
-        if not peer.held.has(message.serial):
+        is_new = not peer.held.has(message.serial)
+        if is_new:
             self._receive(peer, message, back)
         link.in_flight = None
         self._send_next(link)
+        if is_new and message.deadline > self.now:
+            self._take_arriving()  # of messages that were broadcast in reply
+            for other in peer.links:
+                if other is not back:
+                    assert isinstance(other, Link)
+                    self._hear(other, message)
+                    self.at_once += 1
+            if self.rows.size() >= BLOCK_BYTES:
+                self.recorder.flush_if_full()
 
     def _receive(self, carrier: Carrier, message: Carried, back: Link) -> None:
         """Take a new message into the cache, hand it to the ordering and pass it on."""
@@ -183,17 +209,12 @@ class TimedWorld(ContactWorld):
         for link in carrier.links:
             assert isinstance(link, Link)
             if link is not back:
-                self._announce(link, message)
+                self._have_row(SENT, carrier, link.peer.id, _HAVE_BYTES)
                 if link.lacked is not None:
                     link.enqueue(carrier.rank(message), message.serial)
                     link.lacked.add(message.serial, self._catalogue.first_alive)
                     if link.in_flight is None:
                         self._send_next(link)
-
-    def _announce(self, link: Link, message: Carried | None) -> None:
-        self._control_row(SENT, link.owner, link.peer.id, message, link.summary_bytes)
-        self._arriving.append(link)
-        self._announced.append(message)
 
     def _offer(self, link: Link) -> None:
         """Begin to send a peer the messages that its summary does not list."""
@@ -243,18 +264,9 @@ class TimedWorld(ContactWorld):
 
     # -- rows --------------------------------------------------------------------------------------------
 
-    def _message_row(self, kind: i32, carrier: ContactCarrier, peer: NodeId, message: Carried) -> None:
+    def _message_row(self, kind: i32, carrier: ContactCarrier, peer: i32, message: Carried) -> None:
         size, control, entries = message.size_bytes, message.control_bytes, message.control_entries
         if self._messages_code < 0:
             self._messages_code = self.packet_codes[MessagesPacket.kind]
         code, process = self._messages_code, carrier.process
         self.rows.sized_packet(kind, code, process, self.now, peer, RADIO, size, control, entries, 1)
-
-    def _control_row(
-        self, kind: int, carrier: ContactCarrier, peer: NodeId, message: Carried | None, summary_bytes: int
-    ) -> None:
-        """Write a row about the notice that a node has a message, or, if that is None, about a summary."""
-        if message is None:
-            self._summary_row(kind, carrier, peer, summary_bytes)
-        else:
-            self._have_row(kind, carrier, peer, _HAVE_BYTES)
