@@ -132,16 +132,10 @@ class Distribution:
         return self.draws(generators, *name, unit=unit).next
 
     def draws(self, generators: Generators, *name: str | int, unit: int = SECOND) -> Draws:
-        """Like `drawing`, but returns an object, which is faster for very many draws.
-
-        The generator is made for the first draw: that takes long, and most nodes of a large world never draw.
-        """
-        generator = _UNUSED if self.name == "constant" else None
+        """Like `drawing`, but returns an object, which is faster for very many draws."""
+        generator = _UNUSED if self.name == "constant" else generators.numpy(*name)
 
         def block(count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-            nonlocal generator
-            if generator is None:
-                generator = generators.numpy(*name)
             drawn = self.block(generator, count)
             drawn *= unit
             return np.rint(drawn, out=drawn).astype(np.int64)

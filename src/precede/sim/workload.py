@@ -149,8 +149,9 @@ class Workload:
         application = self._applications.get(node)
         if application is None:
             slower = sum(self._rates) / len(self._rates) / self._rates[node % len(self._rates)]
+            gap = None if self._count == 1 else self._gap  # its generator would never draw
             application = self._applications[node] = _Application(
-                self._world, node, self._gap, self._first, self._reply_after, self._lifetime, slower
+                self._world, node, gap, self._first, self._reply_after, self._lifetime, slower
             )
         return application
 
@@ -227,5 +228,5 @@ class _Application:
 
     @cached_property
     def random(self) -> Random:
-        """For destinations and answers; few workloads have any, and seeding takes long."""
+        """For destinations and answers. Few workloads have any, and seeding it takes longer than a packet."""
         return self._world.generators.python("application", self._node)

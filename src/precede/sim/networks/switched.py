@@ -113,14 +113,10 @@ class Switched(Network):
 
     def _delays(self, *name: NodeId) -> Draws:
         """Returns draws of the propagation time (t_pp), from the generator of that name."""
-        generators = self.world.generators
-        generator: np.random.Generator | None = None
+        generator = self.world.generators.numpy("propagation", *name)
         propagation, longest = self._propagation, self._longest
 
         def block(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-            nonlocal generator
-            if generator is None:
-                generator = generators.numpy("propagation", *name)
             drawn = propagation.block(generator, count)
             drawn *= SECOND
             whole = np.rint(drawn, out=drawn).astype(np.int64)
