@@ -6,7 +6,6 @@ are such structs. This module reads the declarations and converts the values tha
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
@@ -196,6 +195,8 @@ def _truth(value: Any) -> bool:
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """Return ` (did you mean 'x'?)` for an unknown word, or nothing if no known word is near."""
+    from difflib import get_close_matches
+
     near = get_close_matches(str(word), list(candidates), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 

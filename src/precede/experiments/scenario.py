@@ -1,7 +1,6 @@
 """Scenario files (docs/reference/scenario.md): from a name, a TOML file or a trace in the lake to a `Run`."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -127,6 +126,8 @@ def find_scenario(scenario: str, lake: str | Path = DEFAULT_LAKE) -> Path | None
         return Path(str(built_in))
     if scenario in stored_traces(Lake(lake)):
         return None
+    from difflib import get_close_matches
+
     near = get_close_matches(scenario, builtin_names(), n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"built in: {', '.join(builtin_names())}"
     raise BadInput(f"no scenario {scenario!r}: neither a file, built in, nor a trace in {lake} ({hint})")
@@ -161,6 +162,8 @@ def _apply(
         table = table or next((table for table, keys in tables.items() if key in keys), "")
         if not table:
             keys_of_all = [*protocol_options, *(key for keys in tables.values() for key in keys)]
+            from difflib import get_close_matches
+
             near = get_close_matches(key, keys_of_all, n=1)
             if not protocol:
                 hint = f"did you mean {near[0]!r}?" if near else "name a --protocol to set its options"

@@ -24,6 +24,8 @@ Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 BATCH_ROWS = 1 << 17
 _PLAIN: Final = ("int32", "int64")
 _SPAN: Final = 1 << 16
+_FEW_BITS: Final = 8
+"""A bitmap is unpacked unless it has at least so many bits for each bit that is read."""
 
 
 def spans(size: int, length: int = _SPAN) -> Iterator[slice]:
@@ -138,8 +140,13 @@ def integers(array: pa.Array, missing: int, rows: Integers | None = None) -> Int
         values = plain if rows is None else plain.take(rows)
         if not array.null_count:
             return values
-        bits = np.unpackbits(np.frombuffer(present, np.uint8), bitorder="little")[all_rows]
-        known = (bits if rows is None else bits.take(rows)).view(np.bool_)
+        bitmap = np.frombuffer(present, np.uint8)
+        if rows is None or len(array) < _FEW_BITS * rows.size:
+            bits = np.unpackbits(bitmap, bitorder="little")[all_rows]
+            known = (bits if rows is None else bits.take(rows)).view(np.bool_)
+        else:
+            places = rows + array.offset
+            known = (bitmap.take(places >> 3) >> (places & 7).astype(np.uint8) & 1).view(np.bool_)
         return values if known.all() else np.where(known, values, values.dtype.type(missing))
     if array.null_count:
         array = array.fill_null(missing)

@@ -33,7 +33,7 @@ from precede.eventlog.schema import (
     SENT,
     STARTED,
 )
-from precede.measures.columns import Growing, Integers, Names, Source, batches_of, read_integers
+from precede.measures.columns import Growing, Integers, Names, Source, batches_of, read_integers, spans
 from precede.measures.copies import Transfers, measure_discarded
 from precede.measures.delivery import Addressed, Presence, expected_pairs, ratios_within
 from precede.measures.energy import Energy, measure_energy
@@ -117,7 +117,9 @@ class EventMeasures:
         at = read_integers(batch, "at_us")
         self.end_us = max(self.end_us, int(at.max()))
         node, process = self.process_codes.read(batch, "node", "incarnation")
-        self.processes.update(np.flatnonzero(np.bincount(process)).tolist())
+        has_rows = np.zeros(len(self.process_codes.codes), np.bool_)
+        has_rows[process] = True
+        self.processes.update(np.flatnonzero(has_rows).tolist())
         small = kind.astype(np.int8)
         rows = [np.flatnonzero(small == code) for code in range(len(KINDS))]
         for code in (STARTED, CRASHED, LEFT):
@@ -171,16 +173,19 @@ class EventMeasures:
         sizes = {name: read_integers(batch, name, 0, rows) for name in PACKET_SIZES}
         for name, values in sizes.items():
             self.sums[name] += int(values.sum())
-        for names, column, plural in (
-            (self.packet_kinds, "packet_kind", "packets_{}"),
-            (self.media, "medium", "packets_over_{}"),
-        ):
-            codes = names.read(batch, column, rows)
-            per_code = np.bincount(codes[codes >= 0], minlength=len(names.codes))
-            per_bytes = np.bincount(codes[codes >= 0], sizes["packet_bytes"][codes >= 0], len(names.codes))
+        kinds, media = (
+            self.packet_kinds.read(batch, "packet_kind", rows),
+            self.media.read(batch, "medium", rows),
+        )
+        shape = (len(self.packet_kinds.codes) + 1, len(self.media.codes) + 1)  # the first is for null
+        pairs = (kinds + 1) * shape[1] + (media + 1)
+        packets = np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
+        of_bytes = np.bincount(pairs, sizes["packet_bytes"], shape[0] * shape[1]).reshape(shape)
+        for names, plural, axis in ((self.packet_kinds, "packets_{}", 1), (self.media, "packets_over_{}", 0)):
+            per_code, per_bytes = packets.sum(axis), of_bytes.sum(axis)
             for name, code in names.codes.items():
-                self.counts[plural.format(name)] += int(per_code[code])
-                self.sums[plural.format(name)] += int(per_bytes[code])
+                self.counts[plural.format(name)] += int(per_code[code + 1])
+                self.sums[plural.format(name)] += int(per_bytes[code + 1])
 
     def _instants(
         self, batch: pa.RecordBatch, groups: Sequence[Integers], process: Integers, at: Integers
@@ -234,8 +239,10 @@ class EventMeasures:
         transits = broadcasts.since(received, own=False)
         ages = transits if at_once else broadcasts.since(delivered, own=False)
         measures |= self._routing(broadcasts, received, delivered, copies, ages if waits is not None else None)
+        waits = copies.waits(delivered) if waits is None else waits
+        del copies, received  # the most memory is in use here
         measures |= (of_transits := summarise("transit_us", transits))
-        measures |= summarise("wait_us", copies.waits(delivered) if waits is None else waits)
+        measures |= summarise("wait_us", waits)
         if at_once:
             measures |= {f"age_us_{name}": of_transits[f"transit_us_{name}"] for name in STATISTICS}
         else:
@@ -289,12 +296,12 @@ class EventMeasures:
         sender = self.hops.senders()
         sender = sender if received.place is None else sender[received.place]
         if ages is not None and self.process_codes.one_life_each() and copies.rows.are_unique():
-            process_of = np.full(len(self.process_codes.names.codes) + 1, -1, np.int64)
+            process_of = np.full(len(self.process_codes.names.codes) + 1, -1, np.int32)
             process_of[node_of] = np.arange(node_of.size)
+            for span in spans(sender.size):
+                sender[span] = process_of.take(sender[span])
             self.samples["age_us"] = ages
-            hops = hops_of(
-                copies.rows, received.process, received.message, process_of[sender], broadcasts.source
-            )
+            hops = hops_of(copies.rows, received.process, received.message, sender, broadcasts.source)
             counted = hops > 0
         else:
             rows = (delivered.message >= 0) & ~delivered.own
@@ -313,8 +320,8 @@ class EventMeasures:
         measures: Measures = {"expected_deliveries": expected, "delivery_ratio": ratio(reached, expected)}
         measures |= ratios_within(self.samples["age_us"], expected)
         measures |= self.transfers.measures(received.at.size, reached)
-        self.samples["hop_count"] = hops[counted]
-        return measures | summarise("hop_count", hops[counted])
+        self.samples["hop_count"] = hops = hops if counted.all() else hops[counted]
+        return measures | summarise("hop_count", hops)
 
     def _observations(self, broadcasts: Broadcasts, windowed: bool) -> Measures:
         """Count the `observed` rows by name, and summarise their ages.

@@ -46,11 +46,16 @@ class Hops:
         known = np.zeros(received.size, np.bool_)
         if packets.size:
             last = _last_before(received, packets)
-            # rows before `begins[k]` are of another process than row k, or not the steps directly before it
-            follows = (process[1:] == process[:-1]) & (step[1:] == step[:-1] + 1)
-            begins = np.append(0, np.flatnonzero(~follows) + 1)
-            begins = begins[_last_before(received, begins)]
-            known = (last >= 0) & (begins <= packets[last])
+            packet = packets[last]
+            is_next = packet == received - 1
+            if is_next.all():
+                known = (process[packet] == process[received]) & (step[packet] + 1 == step[received])
+            else:
+                # rows before `begins[k]` are of another process than row k, or not the steps directly before it
+                follows = (process[1:] == process[:-1]) & (step[1:] == step[:-1] + 1)
+                begins = np.append(0, np.flatnonzero(~follows) + 1)
+                begins = begins[_last_before(received, begins)]
+                known = (last >= 0) & (begins <= packet)
             senders[known] = peer[last[known]]
         self._senders.add(senders)
         unknown = received[~known]
@@ -91,12 +96,12 @@ def hops_of(
     """Return the number of hops of each reception; 0 if its path is not known.
 
     `rows` finds the reception of a message at a node. `source` is the node that broadcast each message.
+    `sender` is used up: the rows that the receptions follow from are written over it.
     """
-    parents: Integers = np.empty(node.size, np.int32)
     for span in spans(node.size):
         at_sender = rows.find(sender[span], message[span])
-        parents[span] = np.where(sender[span] == source.take(message[span]), _AT_SOURCE, at_sender)
-    return _count(parents)
+        sender[span] = np.where(sender[span] == source.take(message[span]), _AT_SOURCE, at_sender)
+    return _count(sender)
 
 
 def _count(parents: Integers) -> Integers:
@@ -118,4 +123,5 @@ def _count(parents: Integers) -> Integers:
                 break
             hops[rows[counted]] = before[counted] + 1
             rows, parent = rows[~counted], parent[~counted]
-    return np.maximum(hops[:-2], 0)
+    counts = hops[:-2]
+    return np.maximum(counts, 0, out=counts)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from precede.core.instants import Instant, parse_duration
-from precede.measures.columns import Flags, Growing, Integers, Names, joined, read_integers, spans
+from precede.measures.columns import Flags, Growing, Integers, Names, integers, joined, read_integers, spans
 from precede.measures.pairs import RowsByPair
 
 _MOST_MESSAGES: Final = 1 << 22
@@ -44,28 +44,28 @@ class Processes:
     def __init__(self) -> None:
         self.names = Names()
         self.codes: dict[int, int] = {}
-        self._first_lives = np.empty(0, np.int32)  # by the code of a name: the process of incarnation 0, or -1
+        self._first_lives = np.empty(0, np.int32)  # by the code of a name: the process of incarnation 0
+        self._is_alike = True  # is the code of each first life that of the name?
 
     def read(
         self, batch: pa.RecordBatch, name: str, incarnation: str, rows: Integers | None = None
     ) -> tuple[Integers, Integers]:
         """Return the codes of the names of nodes and those of the processes, of a batch or of some rows."""
         named: Integers = self.names.read(batch, name, rows)
-        number = read_integers(batch, incarnation, 0, rows)
-        if number.any() or named.min(initial=0) < 0:
+        if named.min(initial=0) < 0 or (
+            incarnation in batch.schema.names and integers(batch.column(incarnation), 0, rows).any()
+        ):
+            number = read_integers(batch, incarnation, 0, rows)
             pairs, inverse = np.unique((named.astype(np.int64) << 32) | number, return_inverse=True)
             table = [self.codes.setdefault(int(pair), len(self.codes)) for pair in pairs]
             return named, np.asarray(np.array(table, np.int32)[inverse])
-        unseen = np.full(len(self.names.codes) - self._first_lives.size, -1, np.int32)
-        self._first_lives = np.concatenate((self._first_lives, unseen))
-        process = self._first_lives.take(named)
-        if process.min(initial=0) < 0:
-            is_new = np.zeros(self._first_lives.size, np.bool_)
-            is_new[named[process < 0]] = True
-            for node in np.flatnonzero(is_new).tolist():
-                self._first_lives[node] = self.codes.setdefault(node << 32, len(self.codes))
-            process = self._first_lives.take(named)
-        return named, process
+        known = self._first_lives.size
+        if known < len(self.names.codes):
+            unseen = range(known, len(self.names.codes))
+            codes = [self.codes.setdefault(node << 32, len(self.codes)) for node in unseen]
+            self._first_lives = np.concatenate((self._first_lives, np.array(codes, np.int32)))
+            self._is_alike = bool((self._first_lives == np.arange(self._first_lives.size)).all())
+        return named, named if self._is_alike else self._first_lives.take(named)
 
     def one_life_each(self) -> bool:
         """Return whether no node had two incarnations."""

@@ -21,6 +21,9 @@ PERCENTILES: Final = (25, 50, 75, 90, 95, 99)
 _INTERVAL_BITS: Final = 12
 _FEW: Final = 1 << 13
 """Fewer values are sorted. Of more, the values are counted in at most 2 ** `_INTERVAL_BITS` intervals."""
+_HALF_BITS: Final = 23
+"""Products of numbers of so many bits can be added for a whole span in 64 bits."""
+_LOW_BITS: Final = (1 << _HALF_BITS) - 1
 STATISTICS: Final = ("mean", "sd", "min", "max", *(f"p{percentile}" for percentile in PERCENTILES))
 
 
@@ -33,18 +36,43 @@ def summarise(name: str, values: Integers) -> Measures:
     """
     if values.size == 0:
         return {f"{name}_{statistic}": None for statistic in STATISTICS}
-    mean = int(values.sum()) / values.size
-    deviations = values - mean
-    sd = math.sqrt(float(deviations @ deviations) / (values.size - 1)) if values.size > 1 else None
     measures: Measures = {
-        f"{name}_mean": mean,
-        f"{name}_sd": sd,
+        f"{name}_mean": int(values.sum()) / values.size,
+        f"{name}_sd": deviation(values),
         f"{name}_min": int(values.min()),
         f"{name}_max": int(values.max()),
     }
     for percentile, value in zip(PERCENTILES, percentiles(values, PERCENTILES), strict=True):
         measures[f"{name}_p{percentile}"] = value
     return measures
+
+
+def deviation(values: Integers) -> float | None:
+    """Return the standard deviation of a sample of integers; None for fewer than two.
+
+    Sums are exact, so it depends neither on the order of the values nor on the machine, which adds products of
+    floating-point numbers in an order of its own.
+
+    >>> deviation(np.array([1, 2, 3, 6]))
+    2.160246899469287
+    """
+    if values.size < 2:
+        return None
+    least, total, squares = int(values.min()), 0, 0
+    range_bits = (int(values.max()) - least).bit_length()
+    for span in spans(values.size):
+        if range_bits > 2 * _HALF_BITS:
+            far = [value - least for value in values[span].tolist()]
+            total += sum(far)
+            squares += sum(value * value for value in far)
+            continue
+        above = values[span].astype(np.int64) - least
+        total += int(above.sum())
+        if range_bits > _HALF_BITS:
+            high, above = above >> _HALF_BITS, above & _LOW_BITS
+            squares += (int(high @ high) << 2 * _HALF_BITS) + (int(high @ above) << _HALF_BITS + 1)
+        squares += int(above @ above)
+    return math.sqrt((values.size * squares - total * total) / (values.size * (values.size - 1)))
 
 
 def percentiles(values: Integers, wanted: Sequence[float]) -> list[float]:

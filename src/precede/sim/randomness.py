@@ -6,6 +6,7 @@ for nodes; numpy generators draw blocks, which is ten times cheaper per draw (`s
 
 import re
 from collections.abc import Callable
+from functools import cache
 from math import inf
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -29,8 +30,6 @@ Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 _MOST: Final = 1e11
 """The largest value in seconds; sums of such values still fit into 64 bits of microseconds."""
 _WRITTEN = re.compile(r"\s*([a-z]+)\s*\(\s*([^)]*)\)\s*")
-_UNUSED: Final = np.random.Generator(np.random.PCG64(0))
-"""Stands in for the generator of a constant, which draws nothing; making a generator is slow."""
 
 
 class Generators:
@@ -42,7 +41,7 @@ class Generators:
     def python(self, *name: str | int) -> Random:
         return named_generator(self.seed, *name)
 
-    def numpy(self, *name: str | int) -> np.random.Generator:
+    def numpy(self, *name: str | int) -> "np.random.Generator":
         return np.random.Generator(np.random.PCG64(derive_seed(self.seed, *name)))
 
 
@@ -89,7 +88,7 @@ class Distribution:
         if name == "pareto" and min(arguments) <= 0:
             raise BadInput(f"{self.written!r}: both must be greater than 0")
 
-    def block(self, generator: np.random.Generator, count: int) -> Floats:
+    def block(self, generator: "np.random.Generator", count: int) -> Floats:
         """Draws `count` values at once; negative values become 0, too large ones the largest possible."""
         name, arguments = self.name, self.arguments
         if name == "constant":
@@ -133,7 +132,7 @@ class Distribution:
 
     def draws(self, generators: Generators, *name: str | int, unit: int = SECOND) -> Draws:
         """Like `drawing`, but returns an object, which is faster for very many draws."""
-        generator = _UNUSED if self.name == "constant" else generators.numpy(*name)
+        generator = _unused() if self.name == "constant" else generators.numpy(*name)
 
         def block(count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
             drawn = self.block(generator, count)
@@ -147,3 +146,12 @@ class Distribution:
 
     def __repr__(self) -> str:
         return f"Distribution({self.written!r})"
+
+
+@cache
+def _unused() -> "np.random.Generator":
+    """Return what stands in for the generator of a constant, which draws nothing; making a generator is slow.
+
+    It is made at need, because the import of `numpy.random` takes a tenth of that of numpy.
+    """
+    return np.random.Generator(np.random.PCG64(0))

@@ -7,7 +7,6 @@ row is a delivery, `step=:row` that the rows of a node are in the file in the or
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final
 
 from msgspec import Struct
@@ -149,6 +148,8 @@ def match_columns(
     needed += [] if constant is not None else ["kind"]
     for ours in needed:
         if ours not in matched:
+            from difflib import get_close_matches
+
             near = get_close_matches(ours, available, n=1)
             hint = f"did you mean --columns {ours}={near[0]}?" if near else f"name it with --columns {ours}=…"
             raise BadInput(f"{place}: no column {ours!r} (there are: {', '.join(available)}; {hint})")
@@ -206,5 +207,7 @@ def _pairs(written: str, option: str) -> list[tuple[str, str]]:
 
 
 def _nearest(word: str, names: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
     near = get_close_matches(word, names, n=1)
     return f" (did you mean {near[0]!r}?)" if near else f" (there are: {', '.join(names)})"
