@@ -172,7 +172,9 @@ class Workload:
 
     def _send(self, node: NodeId) -> None:
         application = self._application(node)
-        to = self._destinations.choose(node, len(self._world.nodes), application.random)
+        to = None
+        if self._destinations.least:
+            to = self._destinations.choose(node, len(self._world.nodes), application.random)
         lifetime = application.lifetime() if application.lifetime is not None else None
         self._world.broadcast(node, self._payload, to, lifetime)
 
