@@ -163,7 +163,6 @@ def acceptances_do_not_count(patch: pytest.MonkeyPatch) -> None:
 
 SHALLOW: list[Fault] = [
     ("joining: message numbers not stored", nothing, "number", ONE_JOINS_TWO, "order"),
-    ("joining: deliveries not stored", nothing, "done", ONE_JOINS_TWO, "order"),
     ("joining: floods not stored", nothing, "held", ONE_JOINS_TWO, "healing"),
     ("joining: group not stored", nothing, "group", ONE_JOINS_TWO, "healing"),
     ("founding: founders do not begin", founders_do_not_begin, "", THREE_FOUND, "healing"),

@@ -122,16 +122,17 @@ def loses_store(plan: Plan) -> bool:
 def loses_majority(prepared: Prepared) -> bool:
     """Tell whether no majority of the voters of DRIFT's latest view has its state: no view can follow then.
 
-    A view may have shrunk to two voters, behind a partition say, before one of them lost its store.
+    A view may have shrunk to two voters, behind a partition say, before one of them lost its store. The first
+    view has all members, of which a drawn world lets a minority lose their stores: nothing is exempt there.
     """
     nodes = [hosted.node for hosted in prepared.world.nodes if hosted.up]
     states = [node.state for node in nodes if isinstance(node, DriftNode) and node.state.view.crash_tolerant]
     if not states:
         return False
     incarnations = {state.me: state.incarnation for state in states}
-    voters = max((state.view for state in states), key=lambda view: view.number).voters
-    lost = [id for id in voters if node_incarnation(id) < incarnations.get(id[0], 0)]
-    return bool(voters) and 2 * len(lost) >= len(voters)
+    latest = max((state.view for state in states), key=lambda view: view.number)
+    lost = [id for id in latest.voters if node_incarnation(id) < incarnations.get(id[0], 0)]
+    return latest.number > 0 and 2 * len(lost) >= len(latest.voters)
 
 
 def has_lifetimes(plan: Plan) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Any, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from precede.core.identity import MessageId
 from precede.core.instants import Instant
@@ -17,7 +17,6 @@ from precede.protocols.layered.parsed_envelopes import NEVER, MessageName, Parse
 
 
 @final
-@mypyc_attr(acyclic=True)
 class Pending:
     """A message that waits since `since`, and the position in its barrier of a predecessor that it lacks.
 
