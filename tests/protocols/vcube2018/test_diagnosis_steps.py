@@ -149,10 +149,10 @@ def newcomer() -> DiagnosedVCubeNode:
         report = Report(node._view.events, settled, (), (), ())
         for to, _ in sent(tests, VCubeTestPacket):
             node.receive(answer_to(tests, to, None, report=report), to, SECOND + 1, WIRED)
-    asked = node.timer("test", 2 * SECOND)
-    assert [to for to, _ in sent(asked, VCubeJoinPacket)] == [3]
-    assert SetTimer("join", 2 * SECOND + 250 * MILLISECOND) in asked
-    assert [packet.have for _, packet in sent(asked, VCubeTestPacket)] == [None] * 2
+    effects = node.timer("test", 2 * SECOND)
+    assert [to for to, _ in sent(effects, VCubeJoinPacket)] == [3]
+    assert SetTimer("join", 2 * SECOND + 250 * MILLISECOND) in effects
+    assert [packet.have for _, packet in sent(effects, VCubeTestPacket)] == [None] * 2
     return node
 
 
@@ -172,8 +172,8 @@ def test_a_newcomer_forwards_and_keeps_a_message_before_it_has_joined() -> None:
 
 def test_a_newcomer_that_gets_no_answer_asks_the_next_node() -> None:
     node = newcomer()
-    asked = [sent(node.timer("join", at * SECOND), VCubeJoinPacket)[0][0] for at in (3, 4, 5)]
-    assert asked == [0, 1, 3]
+    sponsors = [sent(node.timer("join", at * SECOND), VCubeJoinPacket)[0][0] for at in (3, 4, 5)]
+    assert sponsors == [0, 1, 3]
     assert sent(node.timer("test", 6 * SECOND), VCubeJoinPacket) == [], "the timer asks, not each test"
 
 
