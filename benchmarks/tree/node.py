@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.tree.packet import TreePacket
-from precede.core.effects import Accept, Arrive, Deliver, Effect, Effects, Medium, Send
+from precede.core.effects import Accept, Deliver, Effects, Medium, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
-from precede.core.node import Node
+from precede.core.writing_node import EffectWriter, WritingNode
 
 
-class TreeNode(Node):
+class TreeNode(WritingNode):
     """Forwards along the binomial tree of the source: a node v has position v xor source in it."""
 
     def __init__(self, node: NodeId, bits: int) -> None:
@@ -34,12 +34,12 @@ class TreeNode(Node):
             *[Send(packet, self.node ^ (1 << bit)) for bit in range(self.bits)],
         ]
 
-    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+    def take(self, packet: Packet, sender: NodeId, now: Instant, over: Medium, effects: EffectWriter) -> None:
         message = packet.message  # type: ignore[attr-defined]
         place = self.node ^ message.id.source
-        effects: list[Effect] = [Arrive((message,)), Deliver(message)]
+        effects.arrive(message)
+        effects.deliver(message)
         bit = 1
         while not place & bit:
-            effects.append(Send(packet, self.node ^ bit))
+            effects.send(packet, self.node ^ bit)
             bit <<= 1
-        return effects

@@ -23,7 +23,7 @@ Medium: TypeAlias = Literal[0, 1]
 RADIO: Final[Medium] = 0
 WIRED: Final[Medium] = 1
 
-_parts: Final[Callable[[MessageId], tuple[int, int, int]]] = astuple
+parts_of: Final[Callable[[MessageId], tuple[int, int, int]]] = astuple
 """The source, incarnation and number of an id, in one call: compiled code looks up each field of a struct."""
 
 
@@ -70,7 +70,7 @@ class Arrive(Value):
     def look_up(self) -> None:
         """Reads the id of the message, if it is the only one, once for all nodes that share this effect."""
         if self.only is not None:
-            self.source, self.incarnation, self.number = _parts(self.only.id)
+            self.source, self.incarnation, self.number = parts_of(self.only.id)
 
 
 @final
@@ -101,7 +101,7 @@ class Deliver(Value):
     __match_args__ = ("message",)
 
     def __init__(self, message: Message, content: object = None) -> None:
-        source, incarnation, number = _parts(message.id)
+        source, incarnation, number = parts_of(message.id)
         self.message: Final = message
         self.content: Final = content
         self.source: Final = source
@@ -121,7 +121,7 @@ class Discard(Value):
     __match_args__ = ("message", "reason")
 
     def __init__(self, message: Message, reason: str) -> None:
-        source, incarnation, number = _parts(message.id)
+        source, incarnation, number = parts_of(message.id)
         self.message: Final = message
         self.reason: Final = reason
         self.source: Final = source

@@ -60,6 +60,10 @@ class MachineRows(Rows):
     def node_event(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
         self._row(at, clock, 0, process, -1, 0, kind, 0)
 
+    def about_message(self, kind: int, process: int, now: Instant, packet: MeasuredPacket) -> None:
+        at: i64 = now
+        self._row(at, at, packet.number, process, packet.source, packet.incarnation, kind, 0)
+
     def received(self, process: int, now: Instant, arrive: Arrive) -> None:
         at: i64 = now
         if arrive.only is None:

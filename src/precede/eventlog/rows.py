@@ -11,10 +11,10 @@ from typing import Final, final
 
 from mypy_extensions import i32, i64, mypyc_attr
 
-from precede.core.frequent_effects import Arrive, Deliver, Discard
+from precede.core.frequent_effects import Arrive, Deliver, Discard, parts_of
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Packet
+from precede.core.messages import Message, Packet
 from precede.eventlog.schema import DELIVERED, DISCARDED, RECEIVED
 
 UNIT: Final = 32
@@ -30,9 +30,26 @@ _TWO_MESSAGES: Final = Layout("<qiiIHBBqqiiIHBBq")
 @final
 @mypyc_attr(acyclic=True)
 class MeasuredPacket:
-    """A packet with the code of its kind and its sizes. It is read once for all its rows in the simulator."""
+    """A packet with the code of its kind and its sizes. It is read once for all its rows in the simulator.
 
-    __slots__ = ("code", "control_bytes", "control_entries", "messages", "packet", "size_bytes")
+    `source`, `incarnation` and `number` are the id of `message`, the one that was looked up last. `under_way`
+    copies of the packet are on their way, and refer to it by its `place` if that is not negative.
+    """
+
+    __slots__ = (
+        "code",
+        "control_bytes",
+        "control_entries",
+        "incarnation",
+        "message",
+        "messages",
+        "number",
+        "packet",
+        "place",
+        "size_bytes",
+        "source",
+        "under_way",
+    )
 
     def __init__(self, packet: Packet, code: int) -> None:
         self.packet = packet
@@ -41,6 +58,17 @@ class MeasuredPacket:
         self.control_bytes: i64 = packet.control_bytes
         self.control_entries: i64 = packet.control_entries
         self.messages: i64 = packet.messages
+        self.message: Message | None = None
+        self.source: i32 = 0
+        self.incarnation: i32 = 0
+        self.number: i64 = 0
+        self.under_way: i64 = 0
+        self.place: i64 = -1
+
+    def look_up(self, message: Message) -> None:
+        """Reads the id of a message, once for all rows about it while the packet has no other."""
+        self.source, self.incarnation, self.number = parts_of(message.id)
+        self.message = message
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -57,11 +85,17 @@ class Rows:
     def node_event(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
         self._buffer += _MESSAGE.pack(at, process, -1, 0, 0, kind, 0, clock)
 
-    def received(self, process: int, now: Instant, arrive: Arrive) -> None:
-        """Writes a `received` row for each message of an `Arrive`.
+    def about_message(self, kind: int, process: int, now: Instant, packet: MeasuredPacket) -> None:
+        """Writes a row about the message of a packet that was looked up last.
 
-        This and the next five methods are for nodes whose clock is the world's: `now` is both times.
+        This and the next six methods are for nodes whose clock is the world's: `now` is both times.
         """
+        self._buffer += _MESSAGE.pack(
+            now, process, packet.source, packet.number, packet.incarnation, kind, 0, now
+        )
+
+    def received(self, process: int, now: Instant, arrive: Arrive) -> None:
+        """Writes a `received` row for each message of an `Arrive`."""
         for message in arrive.messages:
             self.message(RECEIVED, 0, process, now, now, message.id)
 

@@ -18,14 +18,11 @@ from mypy_extensions import mypyc_attr
 from precede.core.effects import Arrive, Deliver, Discard, Effects, Send
 from precede.core.identity import NodeId
 from precede.core.instants import Instant
-from precede.core.messages import Packet
 from precede.eventlog.recorder import Recorder
-from precede.eventlog.rows import MeasuredPacket
-from precede.eventlog.schema import SENT
 from precede.sim.hosted_node import HostedNode
 from precede.sim.networks.network import Network
 from precede.sim.node_effects import NodeEffects
-from precede.sim.queue import LAST_PHASE, PHASE_BITS, RING, SHIFT, Landing
+from precede.sim.plain_writer import PacketsUnderWay, PlainWriter
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -35,11 +32,8 @@ class FastPath(NodeEffects):
     def __init__(self, nodes: list[HostedNode], network: Network, recorder: Recorder) -> None:
         super().__init__(nodes, network, recorder)
         self.packet_codes = recorder.packet_kinds
-        self._node_count = len(nodes)
-        self._ring = self.queue.ring
-        self.last_measured: MeasuredPacket | None = None
-        self._packet_type: object = None  # the type of the last packet, and the code of its kind
-        self._packet_code = 0
+        under_way = PacketsUnderWay(self.queue)
+        self.writer = PlainWriter(recorder, network, under_way, len(nodes), self.apply)
         self._reason = ""  # the last reason of a discard, and its code
         self._reason_code = 0
 
@@ -52,7 +46,7 @@ class FastPath(NodeEffects):
 
     def carry_out_plain(self, hosted: HostedNode, effects: Effects, now: Instant) -> None:
         """Carries out the effects of a plain node; an `Arrive` is written with the next effect."""
-        rows, process = self.rows, hosted.process
+        rows, writer, process = self.rows, self.writer, hosted.process
         arrived: Arrive | None = None
         written = 0
         listed: list[Any] = effects if isinstance(effects, list) else list(effects)
@@ -81,7 +75,11 @@ class FastPath(NodeEffects):
                 rows.received(process, now, arrived)
                 arrived = None
             if isinstance(effect, Send):
-                self._send_plain(hosted, effect, now)
+                if effect.key is None and hosted.flight is not None:
+                    writer.begin(hosted, now)
+                    writer.send(effect.packet, effect.to, effect.over)
+                else:
+                    self.network.send(hosted.id, effect)
             elif isinstance(effect, Arrive):
                 if effect.only is None and self._all_delivered(effect, listed, place):
                     written = place + 1 + len(effect.messages)
@@ -121,31 +119,3 @@ class FastPath(NodeEffects):
             if not isinstance(effect, Deliver) or effect.message is not message:
                 return False
         return True
-
-    def _send_plain(self, hosted: HostedNode, send: Send, now: Instant) -> None:
-        """Sends a packet. If it can only take time on its way, its landing goes straight into the queue."""
-        flight, to = hosted.flight, send.to
-        if flight is None or send.key is not None or not 0 <= to < self._node_count:
-            self.network.send(hosted.id, send)
-            return
-        packet, over = send.packet, send.over
-        measured = self.measured(packet)
-        self.rows.packet(SENT, hosted.process, now, now, measured, to, over)
-        when = now + flight.takes(now) << PHASE_BITS | LAST_PHASE
-        landing = Landing(when, to, measured, hosted.id, over)
-        bucket = when >> SHIFT
-        waiting = self._ring[bucket & RING - 1]
-        if waiting and 0 < bucket - self.queue.base < RING:
-            waiting.append(landing)
-        else:
-            self.queue.insert(landing)
-
-    def measured(self, packet: Packet) -> MeasuredPacket:
-        """Return a packet with its sizes. Those of the last packet are kept: it often goes to several nodes."""
-        last = self.last_measured
-        if last is None or last.packet is not packet:
-            if type(packet) is not self._packet_type:
-                self._packet_type = type(packet)
-                self._packet_code = self.packet_codes[packet.kind]
-            self.last_measured = last = MeasuredPacket(packet, self._packet_code)
-        return last

@@ -10,6 +10,7 @@ from precede.core.identity import NodeId
 from precede.core.instants import Instant
 from precede.core.node import Node
 from precede.core.peaks import Peaks
+from precede.core.writing_node import WritingNode
 from precede.sim.clocks import Clock
 from precede.sim.networks.network import Flight
 
@@ -20,7 +21,8 @@ class HostedNode:
 
     `up`: the node runs. `gone`: its application has left. `stalled`: inputs wait in `deferred`.
     `plain`: the fast path may be used: the node is up, not stalled, reads the world's time, and no crash
-    is planned. `process` is the recorder's number for this node and incarnation.
+    is planned. `writing`: the node, if it writes its effects itself and no packet of it can reach another node
+    at once. `process` is the recorder's number for this node and incarnation.
     """
 
     __slots__ = (
@@ -42,6 +44,7 @@ class HostedNode:
         "store",
         "timers",
         "up",
+        "writing",
     )
 
     def __init__(self, id: NodeId, clock: Clock | None) -> None:
@@ -53,6 +56,7 @@ class HostedNode:
         self.process = -1
         self.node: Node = Node()
         self.flight: Flight | None = None
+        self.writing: WritingNode | None = None
         self.clock = clock
         self.incarnation = -1
         self.crash_after: int | None = None
@@ -75,3 +79,5 @@ class HostedNode:
     def update_plain(self) -> None:
         """Computes `plain` again; call it after any of its conditions has changed."""
         self.plain = self.up and self.clock is None and self.crash_after is None and not self.stalled
+        node = self.node
+        self.writing = node if isinstance(node, WritingNode) and self.flight is not None else None

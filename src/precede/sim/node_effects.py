@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from mypy_extensions import mypyc_attr
 
@@ -53,6 +54,10 @@ class NodeEffects(EffectHandler):
         self.gauged = False
         self.on_deliver: Callable[[NodeId, Message], None] | None = None
 
+    def push(self, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Calls a function later, in the last phase of an instant."""
+        self.queue.push(at, function, arguments)
+
     def begin_step(self, node: NodeId) -> bool:
         """Counts down to the planned crash of a node, and crashes it when due. Returns whether it is up."""
         hosted = self.nodes[node]
@@ -73,6 +78,7 @@ class NodeEffects(EffectHandler):
             self.write_gauges(hosted)
         hosted.node = Node()  # a world that thousands of nodes pass through keeps only their stores
         hosted.up = hosted.stalled = hosted.plain = False
+        hosted.writing = None
         hosted.crash_after = None
         hosted.timers = {}
         hosted.deferred = []
@@ -122,7 +128,7 @@ class NodeEffects(EffectHandler):
             self._count_immediate_timer(hosted, key)
             due = self.now
         token = hosted.timers[key] = object()
-        self.queue.push(due, self.timer_due, (hosted, key, token))
+        self.push(due, self.timer_due, (hosted, key, token))
 
     def cancel_timer(self, node: NodeId, effect: CancelTimer, now: Instant) -> None:
         self.nodes[node].timers.pop(effect.key, None)

@@ -20,7 +20,7 @@ from precede.eventlog.schema import PACKET_RECEIVED, SENT
 from precede.sim.fast_path import FastPath
 from precede.sim.hosted_node import HostedNode
 from precede.sim.networks.network import Network
-from precede.sim.queue import LAST_PHASE, PHASE_BITS, Landing
+from precede.sim.queue import Landing
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -33,7 +33,7 @@ class NodeInputs(FastPath):
         self._log_packets = recorder.packets_received
 
     def schedule(self, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
-        self.queue.push(at, function, arguments)
+        self.push(at, function, arguments)
 
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         self.queue.push_phase(phase, at, function, arguments)
@@ -46,15 +46,15 @@ class NodeInputs(FastPath):
 
     def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
         self.transmitted(sender, packet, to, over)
-        self.queue.insert(Landing(at << PHASE_BITS | LAST_PHASE, to, self.measured(packet), sender, over))
+        self.writer.under_way.launch(at, to, self.writer.measured(packet), sender, over)
 
     def transmitted(self, node: NodeId, packet: Packet, to: NodeId, over: Medium) -> None:
         hosted, clock = self.nodes[node], self.nodes[node].clock_at(self.now)
-        self.rows.packet(SENT, hosted.process, self.now, clock, self.measured(packet), to, over)
+        self.rows.packet(SENT, hosted.process, self.now, clock, self.writer.measured(packet), to, over)
 
     def land(self, landing: Landing) -> None:
         """Gives a packet to a node. If the node forwards it as it is, its sizes are not read again."""
-        self.last_measured = landing.packet
+        self.writer.last = landing.packet
         self.receive(landing.to, landing.packet.packet, landing.sender, landing.over)
 
     def receive(self, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
@@ -69,8 +69,16 @@ class NodeInputs(FastPath):
                 return
             clock = hosted.clock_at(clock)
         if self._log_packets:
-            measured = self.measured(packet)
+            measured = self.writer.measured(packet)
             self.rows.packet(PACKET_RECEIVED, hosted.process, self.now, clock, measured, sender, over)
+        if hosted.plain and hosted.writing is not None and self.on_deliver is None:
+            writer = self.writer
+            writer.measured(packet)
+            writer.begin(hosted, clock)
+            hosted.writing.take(packet, sender, clock, over, writer)
+            if self.gauged:
+                hosted.node.note_sizes(hosted.peaks)
+            return
         effects = hosted.node.receive(packet, sender, clock, over)
         if self.gauged:
             hosted.node.note_sizes(hosted.peaks)

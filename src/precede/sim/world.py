@@ -18,6 +18,7 @@ from mypy_extensions import mypyc_attr
 from precede.core.errors import Refused
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
+from precede.core.memory import keep_freed_memory
 from precede.core.node import Node, round_trip
 from precede.core.peaks import Peaks
 from precede.eventlog.recorder import Recorder
@@ -78,6 +79,7 @@ class World(NodeInputs):
 
     def run(self, until: Instant = FOREVER) -> None:
         """Runs until nothing is left to do, or until an instant (inclusive); `now` is then that instant."""
+        keep_freed_memory()
         collecting = gc.isenabled()
         gc.disable()  # effects, packets and events make no cycles; a collection would walk the whole world
         try:
