@@ -6,7 +6,8 @@ packet writing the same rows. `python -m benchmarks.engine --json`
 `ratio_to_bare_loop` is with the node compiled, because the built-in protocols are. Its text is compiled with
 the engine in `build/tree` (or in `--folder`), which takes one to two minutes whenever the text of the package
 has changed. The same text interpreted, as a protocol that somebody writes in plain Python, is beside it under
-names with `interpreted_node`. With `--interpreted`, or if the engine is not compiled, only that is measured.
+names with `interpreted`, and the same node returning lists of effects under names with `listing`. With
+`--interpreted`, or if the engine is not compiled, only the interpreted text is measured.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
+from types import ModuleType
 
 import simpy
 
@@ -36,23 +39,22 @@ from precede.core.node import Node
 from precede.eventlog.recorder import Recorder
 from precede.eventlog.schema import DELIVERED, SENT
 from precede.eventlog.sinks import NoSink
+from precede.sim.choosing import world_for
 from precede.sim.networks.point_to_point import PointToPoint
 from precede.sim.randomness import Distribution, Generators
-from precede.sim.world import World
 
 DELAY = "uniform(0.001, 0.1)"
 
 
-def interpreted_node() -> Callable[[NodeId, int], Node]:
-    """The class `TreeNode` from its text, also where its module is compiled."""
+def interpreted() -> ModuleType:
+    """The module `benchmarks.tree.node` from its text, also where it is compiled."""
     text = Path(benchmarks.tree.node.__file__).with_name("node.py")
     spec = importlib.util.spec_from_file_location("interpreted_tree_node", text)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    node: Callable[[NodeId, int], Node] = module.TreeNode
-    return node
+    return module
 
 
 def flood(nodes: int, make_node: Callable[[NodeId, int], Node]) -> Recorder:
@@ -63,7 +65,8 @@ def flood(nodes: int, make_node: Callable[[NodeId, int], Node]) -> Recorder:
     def make(node: NodeId, incarnation: int, random: Random) -> Node:
         return make_node(node, bits)
 
-    world = World(1, nodes, make, PointToPoint(Distribution(DELAY)), recorder)
+    network = PointToPoint(Distribution(DELAY))
+    world = world_for(network, nodes)(1, nodes, make, network, recorder)
     for node in range(nodes):
         world.enter(node)
         world.schedule(node * 1000, world.broadcast, node, b"x" * 100)
@@ -151,14 +154,15 @@ def main() -> None:
         run_compiled(options)
         return
     tape = tape_of(options.nodes)
-    interpreted = interpreted_node()
     contenders: dict[str, Callable[[], object]] = {
         "bare_loop": tape.bare_loop,
-        "precede_interpreted_node": lambda: flood(options.nodes, interpreted),
         "simpy": lambda: flood_simpy(options.nodes),
     }
+    plain = interpreted()
+    nodes = {"_interpreted_node": plain.TreeNode, "_interpreted_listing_node": plain.ListingTreeNode}
     if is_compiled(benchmarks.tree.node):
-        contenders["precede"] = lambda: flood(options.nodes, benchmarks.tree.node.TreeNode)
+        nodes |= {"": benchmarks.tree.node.TreeNode, "_listing_node": benchmarks.tree.node.ListingTreeNode}
+    contenders |= {f"precede{ending}": partial(flood, options.nodes, node) for ending, node in nodes.items()}
     best = interleaved(contenders, options.rounds)
     packets = options.nodes * (options.nodes - 1)
     result = {
@@ -168,9 +172,8 @@ def main() -> None:
         **{f"{name}_us_per_packet": round(took / packets * 1e6, 3) for name, took in best.items()},
     }
     for other in ("bare_loop", "simpy"):
-        for name in ("precede", "precede_interpreted_node"):
-            if name in best:
-                result[f"ratio_to_{other}{name.removeprefix('precede')}"] = round(best[name] / best[other], 3)
+        for ending in nodes:
+            result[f"ratio_to_{other}{ending}"] = round(best[f"precede{ending}"] / best[other], 3)
     print(json.dumps(result, indent=None if options.json else 2))
 
 

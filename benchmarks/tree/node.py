@@ -1,4 +1,4 @@
-"""The node of the tree protocol. `benchmarks.engine` runs the same text compiled and interpreted."""
+"""The nodes of the tree protocol. `benchmarks.engine` runs the same text compiled and interpreted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from precede.core.effects import Accept, Deliver, Effects, Medium, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
+from precede.core.node import Node
 from precede.core.writing_node import EffectWriter, WritingNode
 
 
@@ -35,11 +36,31 @@ class TreeNode(WritingNode):
         ]
 
     def take(self, packet: Packet, sender: NodeId, now: Instant, over: Medium, effects: EffectWriter) -> None:
-        message = packet.message  # type: ignore[attr-defined]
-        place = self.node ^ message.id.source
+        message: Message = packet.message  # type: ignore[attr-defined]
+        source: NodeId = message.id.source
+        place = self.node ^ source
         effects.arrive(message)
         effects.deliver(message)
         bit = 1
         while not place & bit:
             effects.send(packet, self.node ^ bit)
             bit <<= 1
+
+
+class ListingTreeNode(Node):
+    """A `TreeNode` that returns its effects in lists, as a driver without an `EffectWriter` gets them."""
+
+    def __init__(self, node: NodeId, bits: int) -> None:
+        self._node = TreeNode(node, bits)
+
+    def broadcast(
+        self,
+        payload: bytes,
+        now: Instant,
+        to: Sequence[NodeId] | None = None,
+        lifetime: Duration | None = None,
+    ) -> Effects:
+        return self._node.broadcast(payload, now, to, lifetime)
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        return self._node.receive(packet, sender, now, over)

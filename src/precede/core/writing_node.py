@@ -63,7 +63,7 @@ class WritingNode(Node):
     """
 
     def take(self, packet: Packet, sender: NodeId, now: Instant, over: Medium, effects: EffectWriter) -> None:
-        """Handle a packet that has arrived completely, and write the effects; keep no reference to `effects`."""
+        """Handle a packet that has arrived whole: write the effects, and keep no reference to `effects`."""
         raise NotImplementedError
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:

@@ -38,6 +38,7 @@ from precede.lake.layout import Lake
 from precede.lake.storage import is_url, joined
 from precede.lake.stored_contacts import stored_files
 from precede.protocols import registry
+from precede.sim.choosing import world_for
 from precede.sim.faults import plan_faults
 from precede.sim.networks.network import NODES_ENTER, NODES_LEAVE, Network
 from precede.sim.workload import Workload
@@ -185,7 +186,7 @@ def prepare(
     """Build the world of a run, and schedule its stays, workload, faults and gauges.
 
     `entry` replaces the registered protocol, `replay` network and workload; `watch` gets the world first.
-    `make_world` is the class of the world, if not `World`; `build_node` makes its nodes.
+    `make_world` is the class of the world, if not what `world_for` says; `build_node` makes its nodes.
     """
     entry = entry or registry.find(run.protocol)
     built = build_world(run)
@@ -300,7 +301,7 @@ def _assemble(
     table = Table(run.workload, "workload", run.scenario, base=Path(run.base))
     workload = read_workload(table, built.names, built.all_sources())
     if make_world is None:
-        make_world = World
+        make_world = world_for(built.network, len(built.names))
         if not run.faults and build_node is registry.build_node:
             engine = contact_engine(built.network, workload, options, len(built.names), run.seed)
             if engine is not None:

@@ -38,9 +38,9 @@ def _is_compiled() -> bool:
     """True if the simulator and this package are. Plain modules of it could not extend compiled ones."""
     if not is_compiled(world):
         return False
-    from precede.experiments.plain_vcube import wheel
+    from precede.experiments.plain_vcube import index
 
-    return is_compiled(wheel)
+    return is_compiled(index)
 
 
 def build_vertex(entry: Entry[Any], role: str, context: Context[Any]) -> Node:

@@ -13,14 +13,13 @@ from precede.core.identity import NodeId
 from precede.core.messages import Message
 from precede.eventlog.rows import Rows
 from precede.eventlog.schema import PACKET_RECEIVED, SENT
-from precede.experiments.plain_vcube.wheel import Wheel
 from precede.protocols.vcube2018.packets import StampedMessage
 from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared
 from precede.sim.networks.network import Flight
 from precede.sim.networks.switched import Switched
+from precede.sim.wheel import Wheel
+from precede.sim.wheel_world import NODE_BITS
 
-NODE_BITS: Final = 16
-"""A word of the wheel has the content of a packet, its receiver and its sender, from the high bits down."""
 SERIAL_BITS: Final = 30
 AGGREGATES: Final = 1 << SERIAL_BITS
 """A content below this is the serial number of a message; from here on it is the place of an aggregate."""
@@ -97,9 +96,9 @@ class Output:
     messages of the world by serial number. `arrived` and `released` serve the vertex that has an input now.
     """
 
-    def __init__(self, rows: Rows, code: int, network: Switched) -> None:
+    def __init__(self, rows: Rows, code: int, network: Switched, wheel: Wheel) -> None:
         self.now = 0
-        self.wheel = Wheel()
+        self.wheel = wheel
         self.messages: list[Prepared] = []
         self.arrived = Stack()
         self.released = Released()

@@ -90,6 +90,10 @@ class Network(ABC):
     def begin(self) -> None:
         """Schedules the events that are known in advance (contacts, partitions, movements)."""
 
+    def only_delays(self) -> bool:
+        """True if nothing but time happens to a packet on its way, as long as its receiver is up."""
+        return False
+
     def flight(self, sender: NodeId) -> Flight | None:
         """Returns how long a node's packets take, if this network only delays them; else None.
 

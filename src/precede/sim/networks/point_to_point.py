@@ -55,13 +55,16 @@ class PointToPoint(Network):
     def attach(self, world: Simulator, nodes: int) -> None:
         super().attach(world, nodes)
         self._links = [{} for _ in range(nodes)]
-        self._instant = self._bandwidth == float("inf") and self._overhead == 0
+        self._instant = self._takes_no_time()
         self._delays: list[Draws | None] = [None] * nodes
         self._chances: list[Callable[[], int] | None] = [None] * nodes
 
-    def flight(self, sender: NodeId) -> Flight | None:
+    def only_delays(self) -> bool:
         disturbed = self._loss or self._duplication or self._partitions or self._fifo
-        return _Undisturbed(self._delay_of(sender)) if self._instant and not disturbed else None
+        return self._takes_no_time() and not disturbed
+
+    def flight(self, sender: NodeId) -> Flight | None:
+        return _Undisturbed(self._delay_of(sender)) if self.only_delays() else None
 
     def begin(self) -> None:
         for partition in self._partitions:
@@ -126,6 +129,10 @@ class PointToPoint(Network):
             "network_duplicated": self._duplicated,
             "network_cut": self._cut,
         }
+
+    def _takes_no_time(self) -> bool:
+        """True if a packet is on its way as soon as it is sent."""
+        return self._bandwidth == float("inf") and self._overhead == 0
 
     def _link(self, sender: NodeId, to: NodeId) -> _Link:
         if not 0 <= to < self.nodes:

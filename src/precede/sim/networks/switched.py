@@ -57,6 +57,9 @@ class Switched(Network):
         self._per_packet = self._drawn == "packet"
         self._ports = [_Port(self, node, self._delays(node)) for node in range(nodes)]
 
+    def only_delays(self) -> bool:
+        return True
+
     def flight(self, sender: NodeId) -> Flight | None:
         return None if self.crashes or not self._per_packet else self._ports[sender]
 

@@ -1,13 +1,14 @@
-"""The event queue of this engine: a wheel with a slot for each microsecond of the next quarter of a second.
+"""A wheel with a slot for each microsecond of the next quarter of a second: the event queue of `WheelWorld`.
 
 An entry is one machine word, and the world says what it means. The entries of a slot are a chain, in the order
 in which they were added, so that one seed has one order. Entries that are due later wait in chains too, one for
 each *granule* of 33 ms. The wheel turns by whole granules: the entries of a granule move into their slots
-before anything can be added to these directly. A queue sorted by buckets, as the simulator's, needs objects.
+before anything can be added to these directly. The buckets of `queue` need objects.
 """
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import Final, final
 
 from librt.vecs import append, vec
@@ -26,7 +27,8 @@ class Wheel:
 
     Entry n is two words of `_entries`: its word at 2 n, and at 2 n + 1 the next entry of its chain. They share
     a cache line. A slot of `_tails` has the last entry of its chain, whose next one is the first; 0 if it has
-    none. `_due` has the instants of later entries. `_end` is the first instant beyond the slots.
+    none. `_due` has the instants of later entries. `_later` has their chains by granule, `_granules` is a heap
+    of these granules. `_end` is the first instant beyond the slots.
     """
 
     def __init__(self) -> None:
@@ -40,6 +42,7 @@ class Wheel:
         self._entries = vec[i64]([0, 0])
         self._due = vec[i64]([0])
         self._later: dict[int, int] = {}
+        self._granules: list[int] = []
 
     def is_waiting(self) -> bool:
         return self._waiting > 0 or len(self._later) > 0
@@ -59,7 +62,10 @@ class Wheel:
         else:
             self._due[entry] = at
             granule = at >> _GRANULE_BITS
-            self._later[granule] = self._chained(self._later.get(granule, 0), entry)
+            tail = self._later.get(granule, 0)
+            if tail == 0:
+                heappush(self._granules, granule)
+            self._later[granule] = self._chained(tail, entry)
 
     def _chained(self, tail: i64, entry: i64) -> i64:
         """Put an entry behind the last one of a chain, which may be 0 for none. Return the new last entry."""
@@ -118,9 +124,9 @@ class Wheel:
 
     def _turn_to_later(self, limit: i64) -> bool:
         """Turn an empty wheel to the first later granule. Return False if there is none up to `limit`."""
-        if not self._later:
+        if not self._granules:
             return False
-        begin: i64 = min(self._later) << _GRANULE_BITS
+        begin: i64 = self._granules[0] << _GRANULE_BITS
         if begin > limit:
             return False
         self._turn(begin)
@@ -133,8 +139,8 @@ class Wheel:
         if end == self._end:
             return
         self._end = end
-        for granule in [granule for granule in self._later if granule << _GRANULE_BITS < end]:
-            tail: i64 = self._later.pop(granule)
+        while self._granules and self._granules[0] << _GRANULE_BITS < end:
+            tail: i64 = self._later.pop(heappop(self._granules))
             entry = self._entries[2 * tail + 1]
             while True:
                 following = self._entries[2 * entry + 1]
