@@ -19,7 +19,7 @@ from precede.protocols.floods.flooding import FloodDigestPacket
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
 from precede.protocols.layered.gossip.packets import DigestPacket
-from precede.protocols.multicast.rule import LifePacket
+from precede.protocols.multicast.packets import LifePacket
 from precede.protocols.routing.copies import MOST_ACKNOWLEDGED, HelloPacket, RoutedPacket
 from precede.runtime.codec import LARGEST
 from precede.runtime.links.admission import SealedAdmission, encode_introductions

@@ -27,7 +27,7 @@ from precede.protocols.drift2006.packets import (
 from precede.protocols.drift2006.state import MOST_LEAP
 from precede.protocols.floods.flooding import FloodDigestPacket, FloodGonePacket, FloodPacket, FloodWantPacket
 from precede.protocols.floods.reliable_floods import MOST_ANNOUNCED
-from precede.protocols.layered.direct import DirectPacket
+from precede.protocols.layered.direct_packet import DirectPacket
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.hash_dag import digest_of
 from precede.protocols.rules.sds import SdsStamp

@@ -18,10 +18,10 @@ from precede.core.identity import MessageId
 from precede.core.instants import MINUTE, SECOND
 from precede.core.messages import Packet
 from precede.protocols import registry
+from precede.protocols.acknowledgement import AckPacket
 from precede.protocols.layered.epidemic.packets import HavePacket, SummaryPacket
 from precede.protocols.layered.gossip.packets import DigestPacket
-from precede.protocols.multicast.rule import LifePacket
-from precede.protocols.outbox import AckPacket
+from precede.protocols.multicast.packets import LifePacket
 from precede.protocols.vcube2018.packets import VCubeStatePacket, VCubeTestPacket
 from precede.runtime.links.authorship import Authors
 from precede.runtime.transfer.history_wants import HistoryWants

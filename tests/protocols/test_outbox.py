@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from precede.core.effects import RADIO, Effect, Send, SetTimer
 from precede.core.identity import MessageId
-from precede.protocols.outbox import AckPacket, Outbox
+from precede.protocols.acknowledgement import AckPacket
+from precede.protocols.outbox import Outbox
 from tests.protocols.multicast.multicast_world import make
 
 RTO = 200_000

@@ -11,8 +11,9 @@ from precede.core.effects import RADIO, CancelTimer, Effect, Send, SetTimer
 from precede.core.identity import MessageId
 from precede.core.node import Context, Node, round_trip
 from precede.protocols import registry
-from precede.protocols.multicast.rule import LifePacket
-from precede.protocols.outbox import AckPacket, Outbox
+from precede.protocols.acknowledgement import AckPacket
+from precede.protocols.multicast.packets import LifePacket
+from precede.protocols.outbox import Outbox
 from tests.protocols.stores import Store, persist
 
 

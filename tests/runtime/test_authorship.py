@@ -21,7 +21,7 @@ from precede.protocols import registry
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.epidemic.packets import MessagesPacket, packed
 from precede.protocols.layered.saved_state import restored_envelope
-from precede.protocols.prs1997.prs import PrsPacket, PrsStamp
+from precede.protocols.prs1997.packets import PrsPacket, PrsStamp
 from precede.runtime.codec import Codec, Garbled
 from precede.runtime.links.authorship import Authors, public_of
 from precede.runtime.links.group_seal import GroupSeal, derive_keys

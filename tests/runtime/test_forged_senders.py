@@ -17,9 +17,9 @@ import precede
 from precede.core.identity import MessageId
 from precede.core.node import Context
 from precede.protocols import registry
+from precede.protocols.acknowledgement import AckPacket
 from precede.protocols.layered.epidemic.packets import HavePacket, SummaryPacket
-from precede.protocols.multicast.rule import LifePacket
-from precede.protocols.outbox import AckPacket
+from precede.protocols.multicast.packets import LifePacket
 from precede.runtime.codec import Codec
 from precede.runtime.names import node_id
 from tests.runtime.insider import Insider

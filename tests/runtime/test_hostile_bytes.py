@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from precede.core.errors import Refused
 from precede.core.identity import MessageId
 from precede.core.messages import Message
-from precede.protocols.layered.direct import DirectPacket
+from precede.protocols.acknowledgement import AckPacket
+from precede.protocols.layered.direct_packet import DirectPacket
 from precede.protocols.layered.envelope import Envelope
-from precede.protocols.outbox import AckPacket
 from precede.runtime.codec import LARGEST, Codec, Garbled
 from precede.runtime.links.fragments import Fragments
 

@@ -6,12 +6,15 @@ timers and links, and returns the effects it appends.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
+
+from mypy_extensions import mypyc_attr
 
 from precede.core.effects import NOTHING, RADIO, CancelTimer, Effect, Effects, Key, Send, SetTimer
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import MILLISECOND, Duration, Instant
-from precede.core.messages import ControlOnlyPacket, Packet
+from precede.core.messages import Packet
+from precede.protocols.acknowledgement import AckPacket
 from precede.protocols.options import duration
 
 RTO: Final[Duration] = 200 * MILLISECOND
@@ -20,23 +23,7 @@ Rto: TypeAlias = Annotated[
 ]
 """The type of the option `rto`; `RTO` is its default."""
 
-ACK_BYTES: Final = 8
 _LARGEST_BACKOFF: Final = 32
-
-
-class AckPacket(ControlOnlyPacket, frozen=True, gc=False):
-    """Acknowledges messages: the sender has received and, if durable, persisted them. Eight bytes each."""
-
-    kind: ClassVar[str] = "ack"
-    ids: tuple[MessageId, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        return ACK_BYTES * len(self.ids)
-
-    @property
-    def control_entries(self) -> int:
-        return len(self.ids)
 
 
 class _Unacknowledged:
@@ -50,6 +37,7 @@ class _Unacknowledged:
         self.interval = interval
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Outbox:
     """The unacknowledged own messages of a node. With `rto` 0 channels are reliable, and nothing is kept."""
 

@@ -12,7 +12,7 @@ from precede.core.effects import RADIO, Deliver, Send
 from precede.core.messages import Packet
 from precede.core.node import Node, round_trip
 from precede.protocols import registry
-from precede.protocols.layered.direct import DirectPacket
+from precede.protocols.layered.direct_packet import DirectPacket
 from tests.protocols.stores import persist
 
 

@@ -13,9 +13,9 @@ from precede.core.errors import BadInput, Refused
 from precede.core.identity import MessageId
 from precede.core.node import Context, Node, round_trip
 from precede.protocols import registry
+from precede.protocols.acknowledgement import AckPacket
 from precede.protocols.multicast.node import ANNOUNCEMENT
-from precede.protocols.multicast.rule import LifePacket
-from precede.protocols.outbox import AckPacket
+from precede.protocols.multicast.packets import LifePacket
 from tests.protocols.multicast.multicast_world import make
 from tests.protocols.stores import persist
 

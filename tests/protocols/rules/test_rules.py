@@ -19,7 +19,7 @@ from precede.core.node import Node, round_trip
 from precede.experiments.swarm.plan import draw_plan, find_drawer
 from precede.experiments.swarm.swarm import run_plan
 from precede.protocols import registry
-from precede.protocols.layered.direct import DirectPacket
+from precede.protocols.layered.direct_packet import DirectPacket
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.rules import lamport, sds
 from precede.protocols.rules.bloom import BloomFilter

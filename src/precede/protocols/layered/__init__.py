@@ -6,5 +6,5 @@ orderings of guidec2021 are in their own package, the flooding dissemination is 
 
 In reading order: `envelope`, `ordering`, `dissemination`, `node`; what orderings share: `saved_state`,
 `own_messages`, `held_messages`, `streams`, `parsed_envelopes`; the orderings `unordered`, `fifo`,
-`vector_clock`, `hash_dag`; the disseminations `direct`, `epidemic`, `gossip`.
+`vector_clock`, `hash_dag`; the disseminations `direct` (`direct_packet`), `epidemic`, `gossip`.
 """

@@ -7,32 +7,24 @@ an ordering without lifetimes waits for it for ever. Over contacts and floods ot
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.effects import NOTHING, Arrive, Effect, Effects, Key, Medium, Persist
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
 from precede.core.node import Context, Saved
+from precede.protocols.acknowledgement import AckPacket
+from precede.protocols.layered.direct_packet import DirectOptions, DirectPacket
 from precede.protocols.layered.dissemination import Dissemination
-from precede.protocols.layered.envelope import Envelope, EnvelopePacket
+from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import own_key
-from precede.protocols.options import Durable
-from precede.protocols.outbox import RTO, AckPacket, Outbox, Rto
+from precede.protocols.outbox import Outbox
 from precede.protocols.registry import DisseminationEntry
 
 
-class DirectPacket(EnvelopePacket, frozen=True, gc=False):
-    """One message with its ordering's stamp, from its source to one addressee."""
-
-    kind: ClassVar[str] = "direct"
-
-
-class DirectOptions(Durable, frozen=True, kw_only=True):
-    """The options of `direct`."""
-
-    rto: Rto = RTO
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Direct(Dissemination):
     """Sends a copy to each destination of a message, or to every other member if it names none."""
 

@@ -7,9 +7,9 @@ its saved state may not broadcast again, because nobody would resend what it has
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, final
 
-from msgspec import Struct
+from mypy_extensions import mypyc_attr
 
 from precede.core.effects import Deliver, Effect, Effects, Persist
 from precede.core.errors import Refused
@@ -28,13 +28,18 @@ from precede.protocols.registry import Entry
 _ENTRY_BYTES: Final = 4
 
 
-class _Pending(Struct, gc=False):
+@final
+class _Pending:
     """A message that waits, and the instant of its arrival."""
 
-    envelope: Envelope
-    since: Instant
+    __slots__ = ("envelope", "since")
+
+    def __init__(self, envelope: Envelope, since: Instant) -> None:
+        self.envelope = envelope
+        self.since = since
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class VectorClock(Ordering):
     """Causal order by vector clocks; `_delivered[k]` is the paper's VT(p)[k].
 
@@ -42,7 +47,7 @@ class VectorClock(Ordering):
     """
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
-    stamp_type = dict[NodeId, Count]
+    stamp_type: ClassVar[Any] = dict[NodeId, Count]  # without the annotation, mypyc leaves it out as an alias
 
     def __init__(self, context: Context[Durable]) -> None:
         self._own = OwnMessages(context)

@@ -6,17 +6,21 @@ Both algorithms keep, for each destination, how far it must have come before a m
 from typing import Any
 
 import msgspec
+from mypy_extensions import mypyc_attr
 
 from precede.core.identity import NodeId
 from precede.core.node import Context, Node
+from precede.protocols.acknowledgement import AckPacket
 from precede.protocols.multicast.node import MulticastNode
 from precede.protocols.multicast.options import MulticastOptions
-from precede.protocols.multicast.rule import LifePacket, Process, Rule, is_before, process_of
+from precede.protocols.multicast.packets import LifePacket
+from precede.protocols.multicast.process import Process, is_before, process_of
+from precede.protocols.multicast.rule import Rule
 from precede.protocols.multicast.vectors import EMPTY, SparseVector, union_max
-from precede.protocols.outbox import AckPacket
 from precede.protocols.registry import Entry
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class DestinationVectorRule(Rule):
     """A rule with a vector for each destination, in `vectors`."""
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, final
 
-from msgspec import Struct
+from mypy_extensions import mypyc_attr
 
 from precede.core.effects import (
     NOTHING,
@@ -32,22 +32,22 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message, Packet
 from precede.core.node import AfterCopy, Context, Node, Saved, Waiting
+from precede.protocols.acknowledgement import AckPacket
 from precede.protocols.multicast.address_book import GONE, AddressBook
 from precede.protocols.multicast.journal import Checkpoint, Journal, unsent_by_packet
 from precede.protocols.multicast.options import MulticastOptions
-from precede.protocols.multicast.rule import (
+from precede.protocols.multicast.packets import LifePacket, MulticastPacket
+from precede.protocols.multicast.process import (
     INCARNATION_SHIFT,
     NODE_MASK,
-    LifePacket,
-    MulticastPacket,
     Process,
-    Rule,
     incarnation_of,
     message_of,
     node_of,
     process_of,
 )
-from precede.protocols.outbox import AckPacket, Outbox
+from precede.protocols.multicast.rule import Rule
+from precede.protocols.outbox import Outbox
 
 ANNOUNCEMENT: Final = 1 << 40
 """The message number of announcements: the highest, which no message reaches."""
@@ -55,16 +55,28 @@ AFTER_ALL_INCARNATIONS: Final = 1 << (63 - INCARNATION_SHIFT)
 """A number higher than every incarnation."""
 
 
-class _Held(Struct, eq=False):
+@final
+class _Held:
     """A message that waits, and an iterator over its needs (process, threshold) that were not checked yet."""
 
-    packet: MulticastPacket
-    source: Process
-    needs: Iterator[tuple[Process, int]]
-    arrival: int
-    since: Instant
+    __slots__ = ("arrival", "needs", "packet", "since", "source")
+
+    def __init__(
+        self,
+        packet: MulticastPacket,
+        source: Process,
+        needs: Iterator[tuple[Process, int]],
+        arrival: int,
+        since: Instant,
+    ) -> None:
+        self.packet = packet
+        self.source = source
+        self.needs = needs
+        self.arrival = arrival
+        self.since = since
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class MulticastNode(Node):
     """A node in one incarnation: one process of the paper.
 

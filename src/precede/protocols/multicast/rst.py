@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from precede.protocols.multicast.destination_vectors import DestinationVectorRule, rival_entry
-from precede.protocols.multicast.rule import INTEGER_BYTES, MulticastPacket, Process, Stamp
+from precede.protocols.multicast.packets import INTEGER_BYTES, MulticastPacket, Stamp
+from precede.protocols.multicast.process import Process
 from precede.protocols.multicast.vectors import EMPTY, SparseVector
 
 
@@ -27,7 +28,7 @@ class RstPacket(MulticastPacket, frozen=True, gc=False):
 class RstRule(DestinationVectorRule):
     """`vectors` (SENT_i) counts sent messages by destination and sender, `reached` (DELIV_i) delivered ones."""
 
-    packet = RstPacket
+    packet: ClassVar[type[MulticastPacket]] = RstPacket
 
     def stamp(self, number: int, destinations: tuple[Process, ...], population: int) -> Sequence[Stamp]:
         elements = population * population

@@ -1,4 +1,4 @@
-"""The interface of a multicast rule, with its processes, stamps and packets (prs1997).
+"""The interface of a multicast rule (prs1997).
 
 A message goes to a set of destinations chosen for it. PRS, RST and SES differ in what a message carries and in
 when it may be delivered: that is a `Rule`. `MulticastNode` (`node.py`) does the rest.
@@ -6,95 +6,17 @@ when it may be delivered: that is a `Rule`. `MulticastNode` (`node.py`) does the
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar
 
-from msgspec import Meta, Struct
+from mypy_extensions import mypyc_attr
 
-from precede.core.identity import Incarnation, MessageId, NodeId
-from precede.core.messages import Message, Packet, Size, Written
+from precede.core.identity import NodeId
 from precede.protocols.multicast.address_book import AddressBook
-
-INTEGER_BYTES: Final = 4
-HEADER_BYTES: Final = 20
-
-Process: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-"""A node in one incarnation. A node that lost its state is a new process, and gets no earlier messages."""
-
-INCARNATION_SHIFT: Final = 48
-NODE_MASK: Final = (1 << INCARNATION_SHIFT) - 1
+from precede.protocols.multicast.packets import MulticastPacket, Stamp
+from precede.protocols.multicast.process import Process
 
 
-def process_of(node: NodeId, incarnation: int) -> Process:
-    """Return the process of a node in one incarnation. In the first one it equals the node's number."""
-    return node | incarnation << INCARNATION_SHIFT
-
-
-def node_of(process: Process) -> NodeId:
-    return process & NODE_MASK
-
-
-def incarnation_of(process: Process) -> int:
-    return process >> INCARNATION_SHIFT
-
-
-def message_of(process: Process, number: int) -> MessageId:
-    return MessageId(process & NODE_MASK, process >> INCARNATION_SHIFT, number)
-
-
-class Stamp(Struct, frozen=True, gc=False, array_like=True):
-    """The ordering data of a message and its size, counted when the stamp is made.
-
-    `integers` is the papers' measure. `entries` counts tuples, matrix elements or vector elements.
-    `order_bytes` is the size of the encoding with 32-bit integers.
-    """
-
-    integers: Size
-    entries: Size
-    order_bytes: Size
-
-
-class MulticastPacket(Packet, frozen=True, gc=False):
-    """A message to one of its destinations. A subclass gives `stamp` the type of its rule."""
-
-    message: Message
-    destinations: tuple[Process, ...]
-    stamp: Any
-
-    def written(self) -> Sequence[Written]:
-        to = tuple(map(node_of, self.destinations))
-        return (Written(self.message, to, None, (self.destinations, self.stamp)),)
-
-    @property
-    def size_bytes(self) -> int:
-        return self.control_bytes + len(self.message.payload)
-
-    @property
-    def control_bytes(self) -> int:
-        order_bytes: int = self.stamp.order_bytes
-        return HEADER_BYTES + INTEGER_BYTES * len(self.destinations) + order_bytes
-
-    @property
-    def control_entries(self) -> int:
-        entries: int = self.stamp.entries
-        return entries
-
-    @property
-    def messages(self) -> int:
-        return 1
-
-
-class LifePacket(Packet, frozen=True, gc=False):
-    """Announces that the sender has lost its state and is in a new incarnation, or (`gone`) that it leaves."""
-
-    kind: ClassVar[str] = "life"
-    size_bytes: ClassVar[int] = HEADER_BYTES
-    control_bytes: ClassVar[int] = HEADER_BYTES
-    control_entries: ClassVar[int] = 0
-    messages: ClassVar[int] = 0
-    incarnation: Incarnation
-    gone: bool = False
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Rule(ABC):
     """An algorithm of causal multicast: its state, what a message carries, when it may be delivered.
 
@@ -104,8 +26,8 @@ class Rule(ABC):
 
     me: Process
     reached: dict[Process, int]
-    packet: type[MulticastPacket]
-    names_messages: bool = False
+    packet: ClassVar[type[MulticastPacket]]
+    names_messages: ClassVar[bool] = False
     """Are the thresholds in `needs` message numbers?"""
 
     def check(self, to: Sequence[NodeId], book: AddressBook) -> None:
@@ -140,7 +62,3 @@ class Rule(ABC):
     @abstractmethod
     def sizes(self) -> Mapping[str, int]:
         """Return the number of entries of the rule's registries, by name."""
-
-
-def is_before(process: Process, node: NodeId, incarnation: int) -> bool:
-    return process & NODE_MASK == node and process >> INCARNATION_SHIFT < incarnation

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from precede.protocols.multicast.destination_vectors import DestinationVectorRule, rival_entry
-from precede.protocols.multicast.rule import INTEGER_BYTES, MulticastPacket, Process, Stamp
+from precede.protocols.multicast.packets import INTEGER_BYTES, MulticastPacket, Stamp
+from precede.protocols.multicast.process import Process
 from precede.protocols.multicast.vectors import EMPTY, SparseVector
 
 
@@ -28,7 +29,7 @@ class SesPacket(MulticastPacket, frozen=True, gc=False):
 class SesRule(DestinationVectorRule):
     """The local vector time, which counts sends, in `reached`, and the pairs V_P in `vectors`."""
 
-    packet = SesPacket
+    packet: ClassVar[type[MulticastPacket]] = SesPacket
 
     def stamp(self, number: int, destinations: tuple[Process, ...], population: int) -> Sequence[Stamp]:
         self.reached[self.me] = number

@@ -7,7 +7,7 @@ pairs never exchange a message; sizes count them where the paper does.
 from typing import Final, TypeAlias
 
 from precede.core.identity import Count
-from precede.protocols.multicast.rule import Process
+from precede.protocols.multicast.process import Process
 
 SparseVector: TypeAlias = dict[Process, Count]
 """A number for each process; a missing one is 0. Vectors are shared, so they are replaced, never changed."""

@@ -14,33 +14,18 @@ import msgspec
 from precede.core.errors import Refused
 from precede.core.identity import NodeId
 from precede.protocols.multicast.address_book import AddressBook
-from precede.protocols.multicast.rule import INTEGER_BYTES, MulticastPacket, Process, Rule, Stamp
+from precede.protocols.multicast.packets import INTEGER_BYTES, MulticastPacket, Stamp
+from precede.protocols.multicast.process import Process
+from precede.protocols.multicast.rule import Rule
 from precede.protocols.multicast.vectors import SparseVector, minus_max
-
-
-class BroadcastStamp(Stamp, frozen=True, gc=False):
-    """The one row of the causal barrier CB_M: source and number of each direct predecessor of the message."""
-
-    row: SparseVector
-
-
-class BroadcastPacket(MulticastPacket, frozen=True, gc=False):
-    """A message to all nodes, with the row of its predecessors."""
-
-    kind: ClassVar[str] = "prs_broadcast"
-    stamp: BroadcastStamp
-
-    @property
-    def control_bytes(self) -> int:
-        """The bytes of control data, without the destinations, because all nodes know these."""
-        return super().control_bytes - INTEGER_BYTES * len(self.destinations)
+from precede.protocols.prs1997.packets import BroadcastPacket, BroadcastStamp
 
 
 class BroadcastRule(Rule):
     """The algorithm of section 5.2 with one row for all destinations."""
 
-    packet = BroadcastPacket
-    names_messages = True
+    packet: ClassVar[type[MulticastPacket]] = BroadcastPacket
+    names_messages: ClassVar[bool] = True
 
     def __init__(self, me: Process) -> None:
         self.me = me

@@ -38,10 +38,11 @@ from precede.protocols.cells.proxy_host import ProxyHost
 from precede.protocols.cells.proxy_station import ProxyStation
 from precede.protocols.cells.record import ProxyRecord
 from precede.protocols.cells.rule import ProxyRule
-from precede.protocols.multicast.rule import process_of
+from precede.protocols.multicast.process import process_of
 from precede.protocols.prs1997 import prs
 from precede.protocols.prs1997.mobile_packets import PrsAppPacket, PrsGivePacket, PrsUpPacket
 from precede.protocols.prs1997.options import PrsMobileOptions, PrsOptions
+from precede.protocols.prs1997.packets import PrsStamp
 from precede.protocols.registry import Entry
 
 
@@ -120,7 +121,7 @@ class MobileRule(ProxyRule):
         assert isinstance(packet, PrsUpPacket)
         rule: prs.PrsRule = record.order
         (stamp,) = rule.stamp(packet.message.id.number, packet.to, self.population)
-        assert isinstance(stamp, prs.PrsStamp)
+        assert isinstance(stamp, PrsStamp)
         self.lacking[number] = dict.fromkeys(packet.to)
         for host in packet.to:
             self.owed.setdefault(host, deque()).append(number)

@@ -5,9 +5,9 @@ from typing import ClassVar
 from precede.core.identity import NodeId
 from precede.core.messages import Size
 from precede.protocols.cells.packets import ProxyAppPacket, ProxyGivePacket, ProxyUpPacket, Vector
-from precede.protocols.multicast.rule import Process
+from precede.protocols.multicast.process import Process
 from precede.protocols.multicast.vectors import SparseVector
-from precede.protocols.prs1997.prs import PrsStamp
+from precede.protocols.prs1997.packets import PrsStamp
 
 
 class PrsUpPacket(ProxyUpPacket, frozen=True, gc=False):

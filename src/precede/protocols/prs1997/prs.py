@@ -8,65 +8,33 @@ form of section 8.2 is in `broadcast_rule`, the optimal pruning of Kshemkalyani 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final
 
 import msgspec
 
 from precede.core.errors import BadInput
-from precede.core.identity import MessageId, NodeId
+from precede.core.identity import NodeId
 from precede.core.node import Context, Node
+from precede.protocols.acknowledgement import AckPacket
 from precede.protocols.multicast.node import MulticastNode
-from precede.protocols.multicast.rule import (
-    INTEGER_BYTES,
-    LifePacket,
-    MulticastPacket,
-    Process,
-    Rule,
-    Stamp,
-    is_before,
-    message_of,
-    node_of,
-    process_of,
-)
-from precede.protocols.multicast.vectors import EMPTY, SparseVector, minus_max, union_max
-from precede.protocols.outbox import AckPacket
-from precede.protocols.prs1997.broadcast_rule import BroadcastPacket, BroadcastRule
+from precede.protocols.multicast.packets import INTEGER_BYTES, LifePacket, MulticastPacket, Stamp
+from precede.protocols.multicast.process import Process, is_before, process_of
+from precede.protocols.multicast.rule import Rule
+from precede.protocols.multicast.vectors import EMPTY, minus_max, union_max
+from precede.protocols.prs1997.broadcast_rule import BroadcastRule
 from precede.protocols.prs1997.options import Encoding, PrsOptions
-from precede.protocols.prs1997.pruning_rule import OptimalPacket, OptimalRule
+from precede.protocols.prs1997.packets import BroadcastPacket, OptimalPacket, PrsPacket, PrsStamp, Row
+from precede.protocols.prs1997.pruning_rule import OptimalRule
 from precede.protocols.registry import Entry
 
-Row: TypeAlias = SparseVector
-"""A set of tuples (source, number), at most one for each source."""
-
-
 WORD_BITS: Final = 8 * INTEGER_BYTES
-
-
-class PrsStamp(Stamp, frozen=True, gc=False):
-    """CB_M: for each destination, the messages that must be delivered there first."""
-
-    barrier: dict[Process, Row]
-
-
-class PrsPacket(MulticastPacket, frozen=True, gc=False):
-    """The paper's SEND(M, i, sent_i, destination(M), CB_i): a message with its causal barrier."""
-
-    kind: ClassVar[str] = "prs"
-    stamp: PrsStamp
-
-    def constraints(self) -> dict[NodeId, list[MessageId]]:
-        """Return CB_M in message ids: by destination, the messages that must be delivered first."""
-        return {
-            node_of(to): sorted([message_of(source, number) for source, number in row.items()])
-            for to, row in self.stamp.barrier.items()
-        }
 
 
 class PrsRule(Rule):
     """The algorithm of section 5.2, with the paper's step numbers."""
 
-    packet = PrsPacket
-    names_messages = True
+    packet: ClassVar[type[MulticastPacket]] = PrsPacket
+    names_messages: ClassVar[bool] = True
 
     def __init__(self, me: Process, encoding: Encoding) -> None:
         self.me = me

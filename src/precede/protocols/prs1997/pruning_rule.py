@@ -8,47 +8,15 @@ RCV are the authors' names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import msgspec
 
-from precede.core.identity import Count, MessageId, NodeId
-from precede.protocols.multicast.rule import (
-    INTEGER_BYTES,
-    MulticastPacket,
-    Process,
-    Rule,
-    Stamp,
-    is_before,
-    message_of,
-    node_of,
-)
-
-Remaining: TypeAlias = tuple[Process, ...]
-Log: TypeAlias = dict[Process, dict[Count, Remaining]]
-"""By source and number: the destinations that still matter. The latest entry of a source always stays."""
-
-
-class OptimalStamp(Stamp, frozen=True, gc=False):
-    """The log O_M that a message carries. In `entries`, a log entry without destinations counts as one."""
-
-    log: Log
-
-
-class OptimalPacket(MulticastPacket, frozen=True, gc=False):
-    """A message to one destination; each destination gets a log of its own."""
-
-    kind: ClassVar[str] = "prs_optimal"
-    stamp: OptimalStamp
-
-    def constraints(self) -> dict[NodeId, list[MessageId]]:
-        """Return O_M in message ids: by destination, the messages that must be delivered first."""
-        constraints: dict[NodeId, list[MessageId]] = {}
-        for source, entries in self.stamp.log.items():
-            for number, remaining in entries.items():
-                for to in remaining:
-                    constraints.setdefault(node_of(to), []).append(message_of(source, number))
-        return {to: sorted(ids) for to, ids in constraints.items()}
+from precede.core.identity import NodeId
+from precede.protocols.multicast.packets import INTEGER_BYTES, MulticastPacket, Stamp
+from precede.protocols.multicast.process import Process, is_before
+from precede.protocols.multicast.rule import Rule
+from precede.protocols.prs1997.packets import Log, OptimalPacket, OptimalStamp, Remaining
 
 
 class OptimalRule(Rule):
@@ -57,8 +25,8 @@ class OptimalRule(Rule):
     Maps that messages share are replaced, never changed.
     """
 
-    packet = OptimalPacket
-    names_messages = True
+    packet: ClassVar[type[MulticastPacket]] = OptimalPacket
+    names_messages: ClassVar[bool] = True
 
     def __init__(self, me: Process) -> None:
         self.me = me
