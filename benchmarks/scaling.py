@@ -4,7 +4,7 @@ Each size runs in a process of its own, with the event log on. `peak_mb` is the 
 `kb_per_node` what it grew by while the world was built and run. A bare heapq event (pop and push, 4,000 deep)
 is timed in the same process, because the speed of a machine varies: `ratio` is the time of an event over that.
 Starting the nodes, at instant 0, is part of `build_ms`, not of the time of the events.
-Larger worlds have fewer messages, so that the number of deliveries is similar (not so with VCube).
+Larger worlds have fewer messages, so that the number of deliveries is similar.
 
 python -m benchmarks.scaling --json
 python -m benchmarks.scaling --picture benchmarks/scaling.svg
@@ -30,8 +30,11 @@ from precede.experiments.run import Run, prepare
 
 EVENTS = 200_000
 """The deliveries of a run, about."""
-VCUBE_MESSAGES = 48
-"""As many at every size: the more messages are under way, the more of them share a packet."""
+BURST = 48
+"""So many messages of VCube are under way at once at every size: the more they are, the more share a packet."""
+BURST_EVERY_US = 5_000_000
+"""A burst has ended before the next one begins."""
+LARGEST_CUBE = 16_384
 CONTACTS_LAST_S = 600
 BARE_EVENTS = 200_000
 BARE_DEPTH = 4_000
@@ -61,9 +64,13 @@ def point_to_point(nodes: int) -> Run:
 
 def switched(nodes: int) -> Run:
     """VCube with aggregation: bursts of messages along the trees of their sources."""
+    workload = script(nodes, BURST * LARGEST_CUBE // nodes, 1_000)
+    for number, birth in enumerate(workload["script"]):
+        burst, place = divmod(number, BURST)
+        birth["at"] = f"{1 + burst * BURST_EVERY_US + place * 1_000}us"
     return Run(
         world={"kind": "switched", "nodes": nodes, "propagation": "normal(0.1, 0.025)"},
-        workload=script(nodes, VCUBE_MESSAGES, 1_000),
+        workload=workload,
         protocol="vcube",
         seed=1,
         gauges="none",
