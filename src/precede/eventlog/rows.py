@@ -19,7 +19,7 @@ from precede.eventlog.schema import DELIVERED, DISCARDED, RECEIVED
 
 UNIT: Final = 32
 CONTINUED: Final = 255
-BLOCK_BYTES: Final = 2 * 1024 * 1024
+BLOCK_BYTES: Final = 4 * 1024 * 1024
 """The recorder writes a block to its sink once it has this size."""
 
 _MESSAGE: Final = Layout("<qiiIHBBq")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from precede.eventlog.parquet import pages
-from precede.eventlog.parquet.pages import DELTA, DICTIONARY, PLAIN, Numbers
+from precede.eventlog.parquet.pages import DELTA, DICTIONARY, PLAIN, Differences, Numbers
 
 _MOST_DIFFERENT: Final = 1 << 16
 """A dictionary of integers has at most so many."""
@@ -76,11 +76,11 @@ class _Column:
 
 
 class Integers(_Column):
-    """A column of integers. `rising`: encoded by differences; else by a dictionary if it is small."""
+    """A column of integers, encoded by `differences` if that is given; else by a dictionary if it is small."""
 
-    def __init__(self, nullable: bool, rising: bool, measured: bool) -> None:
+    def __init__(self, nullable: bool, differences: Differences | None, measured: bool) -> None:
         super().__init__(nullable)
-        self._rising, self._measured = rising, measured
+        self._differences, self._measured = differences, measured
 
     def add(self, array: pa.Array, presence: Presence) -> None:
         self._parts.append(self._known(array, array, presence))
@@ -90,8 +90,8 @@ class Integers(_Column):
         least, most = (
             (values.min().tobytes(), values.max().tobytes()) if self._measured and values.size else (None, None)
         )
-        if self._rising:
-            return Encoded(rows, DELTA, levels + pages.differences(values), least=least, most=most)
+        if self._differences is not None:
+            return Encoded(rows, DELTA, levels + self._differences.encoded(values), least=least, most=most)
         if values.size:
             kept, places = pages.different(values)
             if kept.size <= _MOST_DIFFERENT:

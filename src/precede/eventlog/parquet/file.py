@@ -10,7 +10,7 @@ from zlib import crc32
 import pyarrow as pa
 
 from precede.eventlog.parquet.columns import Column, Encoded, Integers, Lists, Names, Presence
-from precede.eventlog.parquet.pages import DICTIONARY, PLAIN, RLE
+from precede.eventlog.parquet.pages import DICTIONARY, PLAIN, RLE, Differences
 from precede.eventlog.parquet.thrift import Value, binary, boolean, i16, i32, i64, list_of, struct
 
 GROUP_ROWS: Final = 1 << 18
@@ -39,7 +39,11 @@ class ParquetFile:
     def __init__(self, path: Path, schema: pa.Schema, rising: Sequence[str], measured: Sequence[str]) -> None:
         """`rising` columns are encoded by differences; the row groups have the bounds of `measured` ones."""
         self._schema = schema
-        self._columns = [_column(field, field.name in rising, field.name in measured) for field in schema]
+        differences = Differences()
+        self._columns = [
+            _column(field, differences if field.name in rising else None, field.name in measured)
+            for field in schema
+        ]
         self._sorted_by = schema.get_field_index("at_us")
         self._codec = pa.Codec("zstd", compression_level=1)
         self._held = self._rows = 0
@@ -82,7 +86,6 @@ class ParquetFile:
         chunks, before = [], (b"", b"")
         for field, column in zip(self._schema, self._columns, strict=True):
             encoded = column.encoded()
-            # the clock of a simulated node mostly shows the time of the world
             page = before[1] if encoded.body == before[0] else self._codec.compress(encoded.body, asbytes=True)
             before = encoded.body, page
             chunks.append(self._write_chunk(field, encoded, page))
@@ -145,11 +148,11 @@ class ParquetFile:
         return len(head)
 
 
-def _column(field: pa.Field, rising: bool, measured: bool) -> Column:
+def _column(field: pa.Field, differences: Differences | None, measured: bool) -> Column:
     if pa.types.is_dictionary(field.type):
         return Names(field.nullable, measured)
     if pa.types.is_integer(field.type):
-        return Integers(field.nullable, rising, measured)
+        return Integers(field.nullable, differences, measured)
     return Lists()
 
 
