@@ -101,13 +101,13 @@ class Carrier(ContactCarrier):
             expired.sort(key=_deadline)
         return [message.parsed for message in expired]
 
-    def rank(self, message: Carried) -> i64:
+    def rank(self, serial: i64) -> i64:
         """Return the rank of a message that is queued now: of a smaller one the transfer is earlier."""
         if self.order.is_received:
             return 0
         if self._draw is not None:
             return int(self._draw() * _RANDOM)
-        rank: Any = self.order.rank(message.parsed)
+        rank: Any = self.order.rank(self._catalogue.message(serial).parsed)
         if isinstance(rank, MessageId):  # in the order of ids: by source, incarnation and number
             return (rank.source << 11 | rank.incarnation) << 31 | rank.number
         whole: int = rank

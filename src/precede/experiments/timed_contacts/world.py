@@ -102,7 +102,7 @@ class TimedWorld(ContactWorld):
         if link.in_flight is not None:
             owner = link.owner
             assert isinstance(owner, Carrier)
-            owner.rank(link.in_flight)  # the message is queued again, in vain
+            owner.rank(link.in_flight.serial)  # the message is queued again, in vain
             self._contacts.count_cuts(1)
         link.up = False
         link.back = link.in_flight = link.lacked = None
@@ -211,7 +211,7 @@ class TimedWorld(ContactWorld):
             if link is not back:
                 self._have_row(SENT, carrier, link.peer.id, _HAVE_BYTES)
                 if link.lacked is not None:
-                    link.enqueue(carrier.rank(message), message.serial)
+                    link.enqueue(carrier.rank(message.serial), message.serial)
                     link.lacked.add(message.serial, self._catalogue.first_alive)
                     if link.in_flight is None:
                         self._send_next(link)
@@ -230,7 +230,7 @@ class TimedWorld(ContactWorld):
         while place < carrier.length:
             serial = serials[place]
             if not peer_held.has(serial):
-                link.enqueue(carrier.rank(catalogue.message(serial)), serial)
+                link.enqueue(carrier.rank(serial), serial)
                 lacked.add(serial, first_alive)
             place += 1
         if link.in_flight is None:
