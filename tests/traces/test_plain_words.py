@@ -40,10 +40,10 @@ LINES = {
     "one": "{t} CONN {n} {n} {w}",
     "one of a scenario": "{t} conn {n} {n} {w} wlan0",
     "movement": "{t} {n} {x} {x}",
-    "positions": "{n} {t} {x} {x}",
+    "positions": "0 {n} {t} 0 {x} {x}",
     "tij": "{t} {n} {n} MED",
 }
-FIRST_LINES = {"movement": "0 100 0 50 0 50", "positions": "node time x y"}
+FIRST_LINES = {"movement": "0 100 0 50 0 50", "positions": "one node time other x y"}
 ODD_LINES = [
     *("", " ", "# note", " # note", "\x0c", "\0", "a", "1 2", "1 2 3 4 5 6 7 8", "\v1 a b", "é", '"', "$"),
     *("1 C m1 a b 10", "1 CONN a b UP", "1 CONN a b sideways", "1 CONN a b", "1 XYZ a b up", "20 CONN b"),
@@ -74,6 +74,7 @@ ODD_NUMBERS = [
 ]
 ODD_NUMBERS += ["9999999999999", "2e9", "NA", "", "٣", "1d2", '5"', "5\r"]
 ODD_NAMES = [
+    "b\vc",
     "",
     "é",
     '"a"',
@@ -112,7 +113,7 @@ def files(draw: Any) -> tuple[str, bytes]:
     oddness = draw(some.sampled_from([0, 0, 0, 1, 6]))
     blank = draw(some.sampled_from([" ", "\t"]))
     least_step = draw(some.sampled_from([0, 1, 1, -1]))
-    nodes = some.sampled_from("abc"[: draw(some.integers(1, 3))] + "123")
+    nodes = some.sampled_from([*"abc"[: draw(some.integers(1, 3))], "1", "2", "1.0"])
     time = 0
 
     def is_odd() -> bool:
