@@ -91,11 +91,11 @@ class NumberedLines(Iterator[tuple[int, str]]):
             self._ended = True
         self._decoded, self._has_nul = iter(lines), "\0" in text
 
-    def plain_block(self) -> tuple[int, bytes] | None:
+    def plain_block(self, quotes: bool = False) -> tuple[int, bytes] | None:
         """Take the next whole lines, up to half a mebibyte, with the number of the first; None if irregular.
 
-        Regular are blocks of some size in ASCII without quotes, carriage returns, NULs, blank lines and
-        `#`. Other lines stay, to be read one by one.
+        Regular are blocks of some size in ASCII without carriage returns, NULs, blank lines, `#` and, unless
+        `quotes` is true, quotes. Other lines stay, to be read one by one.
         """
         waiting, flags = self._decoder.getstate()
         if self._ended or waiting or flags & 1:  # a part of a character, or a carriage return
@@ -110,7 +110,7 @@ class NumberedLines(Iterator[tuple[int, str]]):
             self._failure = error  # raised when the lines before it have been read
         self._held = b"".join(parts)
         block = self._held[: self._held.rfind(b"\n") + 1]
-        if not LEAST_PLAIN_BYTES <= len(block) < MAX_LINE or not _is_plain(block):
+        if not LEAST_PLAIN_BYTES <= len(block) < MAX_LINE or not _is_plain(block, quotes):
             return None
         self._held = self._held[len(block) :]
         first = self._number + 1
@@ -123,11 +123,12 @@ class NumberedLines(Iterator[tuple[int, str]]):
         self._number -= block.count(b"\n")
 
 
-def _is_plain(block: bytes) -> bool:
+def _is_plain(block: bytes, quotes: bool) -> bool:
     return (
         block.isascii()
         and not block.startswith(b"\n")
-        and not any(mark in block for mark in (b'"', b"#", b"\r", b"\0", b"\n\n"))
+        and (quotes or b'"' not in block)
+        and not any(mark in block for mark in (b"#", b"\r", b"\0", b"\n\n"))
     )
 
 

@@ -153,7 +153,7 @@ def read_contacts(path: str | Path, nodes: str | Path | None = None) -> ReadCont
     summary = Summary(file=Path(path).name, format="one" if is_one else "contacts")
     with opened(path) as lines:
         if is_one:
-            rows = list(read_one_events(lines, summary))
+            rows = list(read_one_events(lines, summary, lines))
             rejects = [row for row in rows if isinstance(row, Reject)]
             met = contact_list(row for row in rows if isinstance(row, ContactRow))
         else:

@@ -116,6 +116,7 @@ def batches(rows: Iterator[Row], summary: Summary, size: int = BATCH_ROWS) -> It
     summary.check()
 
 
+@lru_cache(1 << 16)
 def in_order(a: str, b: str) -> tuple[str, str]:
     return (a, b) if _key_of(a) <= _key_of(b) else (b, a)
 

@@ -10,11 +10,25 @@ within the gap limit does not show motion and is rejected.
 
 from collections.abc import Iterator
 from math import hypot
+from typing import NamedTuple
 
+import numpy as np
 from msgspec import Struct
 
 from precede.core.instants import SECOND, Duration, Instant, format_duration
-from precede.traces.records import Nodes, Row, SegmentRow, Summary
+from precede.traces.intervals import Floats, Ints
+from precede.traces.records import MAX_NODES, Nodes, Row, SegmentRow, Summary
+
+
+class Samples(NamedTuple):
+    """The samples of consecutive lines. `codes` are places in `names`, distinct and in order of appearance."""
+
+    first_line: int
+    names: list[str]
+    codes: Ints
+    at: Ints
+    x: Floats
+    y: Floats
 
 
 class _Last(Struct):
@@ -73,6 +87,46 @@ class Tracks:
         self._summary.rows_kept += 1
         last.at, last.x, last.y, last.line, last.joined, last.way = at, x, y, line, True, way
 
+    def add_block(self, samples: Samples) -> Iterator[Row]:
+        """Add samples as `add` does: at once if all go on in time, without a gap or a jump; else one by one."""
+        names = samples.names
+        lasts = {place: self._tracks[name] for place, name in enumerate(names) if name in self._tracks}
+        joined = _after(lasts, samples)
+        order = np.argsort(joined.codes, kind="stable")
+        is_step = joined.codes[order[1:]] == joined.codes[order[:-1]]
+        sample_before = np.full(len(order), -1)
+        sample_before[order[1:][is_step]] = order[:-1][is_step]
+        after = np.flatnonzero(sample_before >= 0)
+        before = sample_before[after]
+        if not self._is_regular(lasts, joined, before, after):
+            nodes = map(names.__getitem__, samples.codes.tolist())
+            columns = (column.tolist() for column in samples[3:])
+            for line, sample in enumerate(zip(nodes, *columns, strict=True), samples.first_line):
+                yield from self.add(line, *sample)
+            return
+        self._summary.rows_kept += len(samples.at)
+        for name, index in zip(names, order[np.append(~is_step, True)].tolist(), strict=True):
+            self._nodes.add(name)
+            at, x, y = (column[index].item() for column in joined[3:])
+            has_step = bool(sample_before[index] >= 0)
+            self._tracks[name] = _Last(at, x, y, joined.first_line + index, has_step, int(has_step))
+        nodes = map(names.__getitem__, joined.codes[after].tolist())
+        ends = (column[index].tolist() for index in (before, after) for column in joined[3:])
+        yield from map(SegmentRow._make, zip(nodes, *ends, strict=True))
+
+    def _is_regular(self, lasts: dict[int, _Last], samples: Samples, before: Ints, after: Ints) -> bool:
+        """Does every step go forward in time, within the limits? It leads from `before` to `after`."""
+        steps = samples.at[after] - samples.at[before]
+        if (steps <= 0).any() or any(last.way < 0 for last in lasts.values()):
+            return False
+        if self._gap is not None and (steps > self._gap).any():
+            return False
+        if self._limit is not None:
+            ways = np.hypot(samples.x[after] - samples.x[before], samples.y[after] - samples.y[before])
+            if (ways > 0.999 * self._limit * steps).any():  # `add` decides with the last digit of its own hypot
+                return False
+        return self._summary.nodes + len(samples.names) <= MAX_NODES
+
     def finish(self) -> Iterator[Row]:
         """End all tracks; yields rejects for samples without another sample near in time."""
         for last in self._tracks.values():
@@ -86,3 +140,13 @@ class Tracks:
         if not last.joined:
             self._summary.rows_kept -= 1
             yield self._summary.reject(last.line, "single row of its node within the gap limit")
+
+
+def _after(lasts: dict[int, _Last], samples: Samples) -> Samples:
+    """Return samples with the last ones of their tracks put before them; the keys are codes."""
+    at, x, y = (
+        np.concatenate((np.array([getattr(last, axis) for last in lasts.values()], column.dtype), column))
+        for axis, column in zip(("at", "x", "y"), samples[3:], strict=True)
+    )
+    codes = np.concatenate((np.array(list(lasts), np.int64), samples.codes))
+    return Samples(samples.first_line - len(lasts), samples.names, codes, at, x, y)

@@ -1,6 +1,5 @@
 """A node that moves between waypoints: it stands, moves in a straight line, and stands again."""
 
-from collections.abc import Iterator
 from math import hypot
 from typing import Final
 
@@ -34,26 +33,29 @@ class Walker(Struct):
         way = hypot(x - self.x, y - self.y)
         if speed <= 0 or way == 0:
             return self.at
-        arrival = self.at + round(min(way / speed, NEVER_S) * SECOND)
+        seconds = way / speed
+        arrival = self.at + round((seconds if seconds < NEVER_S else NEVER_S) * SECOND)
         if arrival > self.at:
             self.go(x, y, arrival)
         return arrival
 
-    def until(self, now: Instant) -> Iterator[SegmentRow]:
-        """Yield the node's segments up to `now`, which becomes its current instant; `now` never goes back."""
-        if self.arrival is not None and now > self.at:
-            if now >= self.arrival:
-                yield self._moved(self.arrival, self.to_x, self.to_y)
-                self.arrival = None
+    def until(self, now: Instant) -> list[SegmentRow]:
+        """Return the node's segments up to `now`, which becomes its current instant; `now` never goes back."""
+        segments: list[SegmentRow] = []
+        at, x, y = self.at, self.x, self.y
+        if now <= at:
+            return segments
+        arrival = self.arrival
+        if arrival is not None:
+            if now < arrival:
+                part = (now - at) / (arrival - at)
+                end, to_x, to_y = now, x + (self.to_x - x) * part, y + (self.to_y - y) * part
             else:
-                part = (now - self.at) / (self.arrival - self.at)
-                yield self._moved(
-                    now, self.x + (self.to_x - self.x) * part, self.y + (self.to_y - self.y) * part
-                )
-        if now > self.at:
-            yield self._moved(now, self.x, self.y)
-
-    def _moved(self, at: Instant, x: float, y: float) -> SegmentRow:
-        row = SegmentRow(self.name, self.at, self.x, self.y, at, x, y)
-        self.at, self.x, self.y = at, x, y
-        return row
+                end, to_x, to_y = arrival, self.to_x, self.to_y
+                self.arrival = None
+            segments.append(SegmentRow._make((self.name, at, x, y, end, to_x, to_y)))
+            at, x, y = end, to_x, to_y
+        if now > at:
+            segments.append(SegmentRow._make((self.name, at, x, y, now, x, y)))
+        self.at, self.x, self.y = now, x, y
+        return segments

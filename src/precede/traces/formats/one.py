@@ -8,7 +8,7 @@ trace ends with the last row that is not rejected, or with the last `up` without
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -16,11 +16,13 @@ from msgspec import Struct
 from precede.core.errors import BadInput
 from precede.core.instants import Instant
 from precede.files.lines import BadRow, name_of, shown
-from precede.files.rejects import Reject
+from precede.traces.formats.plain_columns import PlainBlock, PlainBlocks, blank_in, instants_of
 from precede.traces.lines import instant, number
 from precede.traces.records import MAX_PAIRS, ContactRow, MessageRow, Nodes, Row, Summary, in_order
 
 _MAX_SIZE: Final = 2**62
+_EARLY: Final = "time before the pair's last"
+_IS_UP: Final = {"up": True, "down": False}
 
 
 class _Pair(Struct):
@@ -31,9 +33,8 @@ class _Pair(Struct):
     line: int
     before: _Pair | None = None
 
-    def rows(self, pair: tuple[str, str]) -> Iterator[Row]:
-        if self.end is not None:
-            yield ContactRow(*pair, self.start, self.end)
+    def rows(self, pair: tuple[str, str]) -> Sequence[Row]:
+        return [] if self.end is None else [ContactRow(*pair, self.start, self.end)]
 
 
 class _Contacts:
@@ -45,56 +46,66 @@ class _Contacts:
         self.pairs: dict[tuple[str, str], _Pair] = {}
         self.last: Instant | None = None
 
-    def event(self, line: int, at: Instant, a: str, b: str, up: bool) -> Iterator[Row]:
-        """Apply an `up` or `down` of a pair; yields contacts that are certain now, and rejects."""
-        if a == b:
-            raise BadRow(f"a node in contact with itself: {a}")
-        pair = in_order(a, b)
-        state = self.pairs.get(pair)
-        since = None if state is None else (state.start if state.end is None else state.end)
-        if since is not None and at < since:
-            raise BadRow("time before the pair's last")
-        if up:
-            if state is not None and state.end is None:
-                raise BadRow("up of a pair that is up")
-            self._up(line, at, pair, state)
-        else:
-            if state is None or state.end is not None:
-                raise BadRow("down of a pair that is not up")
-            yield from self._down(line, at, pair, state)
+    def add(self, rows: Iterable[tuple[int, Instant, str, str, bool]]) -> Iterator[Row]:
+        """Apply each `up` or `down` of a pair; yields contacts that are certain now, and rejects."""
+        for line, at, a, b, is_up in rows:
+            try:
+                if a == b:
+                    raise BadRow(f"a node in contact with itself: {a}")
+                if is_up:
+                    self._up(line, at, in_order(a, b))
+                    continue
+                completed = self._down(line, at, in_order(a, b))
+            except BadRow as error:
+                yield self.summary.reject(line, str(error))
+                continue
+            if completed:
+                yield from completed
 
-    def _up(self, line: int, at: Instant, pair: tuple[str, str], state: _Pair | None) -> None:
-        if state is not None and state.end == at:
+    def _up(self, line: int, at: Instant, pair: tuple[str, str]) -> None:
+        state = self.pairs.get(pair)
+        if state is None:
+            if len(self.pairs) >= MAX_PAIRS:
+                raise BadInput(f"{self.summary.file}: more than {MAX_PAIRS:,} pairs")
+        elif state.end is None:
+            raise BadRow(_EARLY if at < state.start else "up of a pair that is up")
+        elif at < state.end:
+            raise BadRow(_EARLY)
+        elif at == state.end:
             self.summary.note("contacts merged into the one before that they touch")
             self.summary.rows_kept += 1
             state.end = None
             return
-        if len(self.pairs) >= MAX_PAIRS and state is None:
-            raise BadInput(f"{self.summary.file}: more than {MAX_PAIRS:,} pairs")
         self.summary.rows_kept += 1
         self.pairs[pair] = _Pair(at, None, line, state)
 
-    def _down(self, line: int, at: Instant, pair: tuple[str, str], state: _Pair) -> Iterator[Row]:
+    def _down(self, line: int, at: Instant, pair: tuple[str, str]) -> Sequence[Row]:
+        """Return the contact before, which is certain now, or the rejects of a contact without length."""
+        state = self.pairs.get(pair)
+        if state is None or (state.end is not None and at >= state.end):
+            raise BadRow("down of a pair that is not up")
+        if at < state.start or state.end is not None:
+            raise BadRow(_EARLY)
+        before = state.before
         if at == state.start:
-            if state.before is None:
+            if before is None:
                 del self.pairs[pair]
             else:
-                self.pairs[pair] = state.before
+                self.pairs[pair] = before
             self.summary.rows_kept -= 1
-            yield self.summary.reject(state.line, "contact without length")
-            yield self.summary.reject(line, "contact without length")
-            return
+            return [self.summary.reject(number, "contact without length") for number in (state.line, line)]
         self.summary.rows_kept += 1
         self.extend(at)
-        state.end = at
-        if state.before is not None:
-            yield from state.before.rows(pair)
-            state.before = None
+        state.end, state.before = at, None
+        if before is not None:
+            return before.rows(pair)
         for name in pair:
             self.nodes.add(name)
+        return ()
 
     def extend(self, until: Instant) -> None:
-        self.last = until if self.last is None else max(self.last, until)
+        if self.last is None or until > self.last:
+            self.last = until
 
     def finish(self) -> Iterator[Row]:
         """Yield the remaining contacts: open ones end with the trace, and are rejected if they began there."""
@@ -118,19 +129,44 @@ class _Contacts:
             yield ContactRow(*pair, state.start, end)
 
 
-def read_one_events(content: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row]:
-    """Yields contacts, messages and rejects, line by line."""
+def read_one_events(content: Iterable[tuple[int, str]], summary: Summary, lines: object) -> Iterator[Row]:
+    """Yields contacts, messages and rejects. `content` are the rows in the `lines` of a file."""
     contacts = _Contacts(summary)
+    blocks = None
     for line, text in content:
+        words = text.split()
         summary.rows_read += 1
         try:
-            yield from _event(line, text.split(), contacts)
+            yield from _event(line, words, contacts)
         except BadRow as error:
             yield summary.reject(line, str(error))
+        if blocks is None:
+            if len(words) < 5 or words[1].upper() != "CONN":
+                continue
+            blocks = PlainBlocks(lines, len(words), (1, 2, 3, 4), (0,), blank_in(text))
+        for block in blocks.after(line):
+            rows = _contact_events(block)
+            if rows is None:
+                blocks.put_back(block)
+                break
+            summary.rows_read += block.rows
+            yield from contacts.add(rows)
     yield from contacts.finish()
 
 
-def _event(line: int, words: list[str], contacts: _Contacts) -> Iterator[Row | Reject]:
+def _contact_events(block: PlainBlock) -> Iterator[tuple[int, Instant, str, str, bool]] | None:
+    """Return all rows of a block as line, instant, names and `up`; None if one of them is no contact."""
+    kinds, one, other, ways = block.names
+    at = instants_of(block.numbers[0])
+    is_contact = all(kind.upper() == "CONN" for kind in kinds.names)
+    if at is None or not is_contact or not all(way.lower() in _IS_UP for way in ways.names):
+        return None
+    up = [_IS_UP[way.lower()] for way in ways.names]
+    is_up = map(up.__getitem__, ways.codes.tolist())
+    return zip(block.lines, at.tolist(), one.each(), other.each(), is_up, strict=True)
+
+
+def _event(line: int, words: list[str], contacts: _Contacts) -> Iterator[Row]:
     """Apply one line. Yields its message, contacts that are certain now, and rejects; raises BadRow."""
     if len(words) < 2:
         raise BadRow("too few fields")
@@ -139,10 +175,10 @@ def _event(line: int, words: list[str], contacts: _Contacts) -> Iterator[Row | R
     if kind == "CONN":
         if len(words) < 5:
             raise BadRow("too few fields")
-        way = words[4].lower()
-        if way not in ("up", "down"):
+        is_up = _IS_UP.get(words[4].lower())
+        if is_up is None:
             raise BadRow(f"neither up nor down: {shown(words[4])}")
-        yield from contacts.event(line, at, name_of(words[2]), name_of(words[3]), way == "up")
+        yield from contacts.add([(line, at, name_of(words[2]), name_of(words[3]), is_up)])
     elif kind == "C":
         if len(words) < 6:
             raise BadRow("too few fields")

@@ -6,13 +6,20 @@ the bounds of the first line is kept and noted.
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Any, Final
 
+import numpy as np
+
+from precede.core.instants import SECOND
 from precede.files.lines import BadRow, data_lines, name_of
 from precede.traces.formats.columns import is_numeric
 from precede.traces.formats.one import read_one_events
+from precede.traces.formats.plain_columns import PlainBlocks, are_coordinates, blank_in, instants_of
 from precede.traces.lines import coordinate, instant
 from precede.traces.records import Row, Summary
-from precede.traces.tracks import Tracks
+from precede.traces.tracks import Samples, Tracks
+
+_OUTSIDE: Final = "rows outside the bounds of the first line, kept"
 
 
 def read_one(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row]:
@@ -23,17 +30,20 @@ def read_one(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator[Row
         return iter(())
     words = first[1].split()
     if len(words) == 6 and all(is_numeric(word) for word in words):
-        return read_one_movement([float(word) for word in words], content, summary)
-    return read_one_events(chain([first], content), summary)
+        return read_one_movement([float(word) for word in words], content, summary, lines)
+    return read_one_events(chain([first], content), summary, lines)
 
 
 def read_one_movement(
-    bounds: list[float], content: Iterable[tuple[int, str]], summary: Summary
+    bounds: list[float], content: Iterable[tuple[int, str]], summary: Summary, lines: object
 ) -> Iterator[Row]:
-    """Yields the segments between the rows of each node, and rejects."""
+    """Yields the segments between the rows of each node, and rejects. `content` are the rows in `lines`."""
     tracks = Tracks(summary)
+    blocks = None
     for line, text in content:
         words = text.split()
+        if blocks is None:
+            blocks = PlainBlocks(lines, len(words), (1,), (0, 2, 3), blank_in(text))
         summary.rows_read += 1
         try:
             if len(words) < 4:
@@ -43,11 +53,26 @@ def read_one_movement(
         except BadRow as error:
             yield summary.reject(line, str(error))
             continue
-        if not (
-            bounds[0] * 1e6 <= at <= bounds[1] * 1e6
-            and bounds[2] <= x <= bounds[3]
-            and bounds[4] <= y <= bounds[5]
-        ):
-            summary.note("rows outside the bounds of the first line, kept")
+        if not _are_inside(bounds, at, x, y):
+            summary.note(_OUTSIDE)
         yield from tracks.add(line, node, at, x, y)
+        for block in blocks.after(line):
+            times = instants_of(block.numbers[0])
+            _, xs, ys = block.numbers
+            if times is None or not are_coordinates(xs, ys):
+                blocks.put_back(block)
+                break
+            summary.rows_read += block.rows
+            outside = np.count_nonzero(~_are_inside(bounds, times, xs, ys))
+            if outside:
+                summary.note(_OUTSIDE, int(outside))
+            yield from tracks.add_block(Samples(block.first, *block.names[0], times, xs, ys))
     yield from tracks.finish()
+
+
+def _are_inside(bounds: list[float], at: Any, x: Any, y: Any) -> Any:
+    """Are these rows, or is this row, within the bounds `minTime maxTime minX maxX minY maxY`?"""
+    first, last = bounds[0] * SECOND, bounds[1] * SECOND
+    return (
+        (first <= at) & (at <= last) & (bounds[2] <= x) & (x <= bounds[3]) & (bounds[4] <= y) & (y <= bounds[5])
+    )

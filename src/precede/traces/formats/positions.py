@@ -17,10 +17,10 @@ from precede.core.errors import BadInput
 from precede.core.instants import MINUTE, Duration, Instant
 from precede.files.lines import BadRow, fields_of_csv, name_of, shown
 from precede.traces.formats.columns import is_numeric, places_in
-from precede.traces.formats.plain_columns import PlainBlock, PlainBlocks, instants_of
-from precede.traces.lines import MOST_METRES, coordinate, instant, number
+from precede.traces.formats.plain_columns import PlainBlock, PlainBlocks, are_coordinates, blank_in, instants_of
+from precede.traces.lines import coordinate, instant, number
 from precede.traces.records import Row, Summary
-from precede.traces.tracks import Tracks
+from precede.traces.tracks import Samples, Tracks
 
 GAP: Final = 10 * MINUTE
 COLUMNS: Final = {
@@ -65,21 +65,23 @@ class _Table(Struct):
         return name_of(name), instant(repr(at)), x * self.metres_per_unit, y * self.metres_per_unit
 
     def blocks(self, lines: object, text: str) -> PlainBlocks:
-        """Return the blocks of lines that can be parsed by column: none without commas."""
-        width = len(fields_of_csv(text))
-        return PlainBlocks(lines if self.commas else None, width, (self.node,), (self.time, self.x, self.y))
+        """Return the blocks of lines that can be parsed by column; `text` is the first line."""
+        separator = "," if self.commas else blank_in(text)
+        width = len(fields_of_csv(text) if self.commas else text.split())
+        return PlainBlocks(lines, width, (self.node,), (self.time, self.x, self.y), separator)
 
-    def rows(self, block: PlainBlock) -> Iterator[tuple[str, Instant, float, float]] | None:
-        """Return all rows of a block as node, instant, x and y; None if one of them would be rejected."""
+    def samples(self, block: PlainBlock) -> Samples | None:
+        """Return all rows of a block; None if one of them would be rejected."""
         time, x, y = block.numbers
         at = instants_of(time * self.seconds_per_unit)
-        if at is None or max(np.abs(x).max(), np.abs(y).max()) > MOST_METRES:
+        if at is None or not are_coordinates(x, y):
             return None
         column = block.names[0]
         names = [_plain(name) if is_numeric(name) else name for name in column.names]
-        nodes = (names[code] for code in column.codes.tolist())
-        places = (x * self.metres_per_unit).tolist(), (y * self.metres_per_unit).tolist()
-        return zip(nodes, at.tolist(), *places, strict=True)
+        places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        codes = np.array([places[name] for name in names], np.int64)[column.codes]
+        x, y = x * self.metres_per_unit, y * self.metres_per_unit
+        return Samples(block.first, list(places), codes, at, x, y)
 
 
 def read_positions(
@@ -115,13 +117,12 @@ def read_positions(
             continue
         yield from tracks.add(line, node, at, x, y)
         for block in blocks.after(line):
-            rows = table.rows(block)
-            if rows is None:
+            samples = table.samples(block)
+            if samples is None:
                 blocks.put_back(block)
                 break
             summary.rows_read += block.rows
-            for row_line, row in enumerate(rows, block.first):
-                yield from tracks.add(row_line, *row)
+            yield from tracks.add_block(samples)
     yield from tracks.finish()
 
 

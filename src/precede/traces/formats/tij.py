@@ -7,8 +7,9 @@ are sorted by time. Other columns (roles) are ignored.
 from collections.abc import Iterable, Iterator
 
 from precede.core.errors import BadInput
-from precede.core.instants import SECOND, Duration
+from precede.core.instants import SECOND, Duration, Instant
 from precede.files.lines import BadRow, data_lines, name_of
+from precede.traces.formats.plain_columns import PlainBlock, PlainBlocks, blank_in, instants_of
 from precede.traces.lines import instant
 from precede.traces.records import MAX_PAIRS, ContactRow, Nodes, Row, Summary, in_order
 
@@ -17,36 +18,82 @@ def read_tij(
     lines: Iterable[tuple[int, str]], summary: Summary, window: Duration = 20 * SECOND
 ) -> Iterator[Row]:
     """Yields contacts as they end, and rejects; memory holds one open contact per pair."""
-    nodes = Nodes(summary)
-    open_since: dict[tuple[str, str], list[int]] = {}
+    contacts = _Contacts(summary, window)
+    blocks = None
     for line, text in data_lines(lines):
         words = text.split()
+        if blocks is None:
+            blocks = PlainBlocks(lines, len(words), (1, 2), (0,), blank_in(text))
         summary.rows_read += 1
         try:
             if len(words) < 3:
                 raise BadRow("too few fields")
             if words[1].upper() == "CONN":
                 raise BadInput(f"{summary.file}:{line}: contacts of The ONE, not SocioPatterns: use --as one")
-            at, a, b = instant(words[0]), name_of(words[1]), name_of(words[2])
-            if a == b:
-                raise BadRow(f"a node in contact with itself: {a}")
-            pair = in_order(a, b)
-            contact = open_since.get(pair)
-            if contact is not None and at <= contact[1]:
-                raise BadRow("same window as before" if at == contact[1] else "time before the pair's last")
+            row = line, instant(words[0]), name_of(words[1]), name_of(words[2])
         except BadRow as error:
             yield summary.reject(line, str(error))
             continue
-        summary.rows_kept += 1
-        nodes.add(a)
-        nodes.add(b)
-        if contact is not None and at - contact[1] <= window:
+        yield from contacts.add([row])
+        for block in blocks.after(line):
+            rows = _rows(block)
+            if rows is None:
+                blocks.put_back(block)
+                break
+            summary.rows_read += block.rows
+            yield from contacts.add(rows)
+    yield from contacts.finish()
+
+
+def _rows(block: PlainBlock) -> Iterator[tuple[int, Instant, str, str]] | None:
+    """Return all rows of a block as line, instant and names; None if one of them cannot be parsed."""
+    one, other = block.names
+    at = instants_of(block.numbers[0])
+    if at is None or "CONN" in (name.upper() for name in one.names):
+        return None
+    return zip(block.lines, at.tolist(), one.each(), other.each(), strict=True)
+
+
+class _Contacts:
+    """The open contact of every pair: the begin of its first window and the end of its last."""
+
+    def __init__(self, summary: Summary, window: Duration) -> None:
+        self._summary, self._window = summary, window
+        self._nodes = Nodes(summary)
+        self._open: dict[tuple[str, str], list[Instant]] = {}
+
+    def add(self, rows: Iterable[tuple[int, Instant, str, str]]) -> Iterator[Row]:
+        """Add windows: line, end, names. Yields the contacts that ended before, and rejects."""
+        summary, window = self._summary, self._window
+        for line, at, a, b in rows:
+            if a == b:
+                yield summary.reject(line, f"a node in contact with itself: {a}")
+                continue
+            pair = in_order(a, b)
+            contact = self._open.get(pair)
+            if contact is None:
+                summary.rows_kept += 1
+                self._begin(pair, at)
+                continue
+            start, end = contact
+            if at <= end:
+                yield summary.reject(
+                    line, "same window as before" if at == end else "time before the pair's last"
+                )
+                continue
+            summary.rows_kept += 1
             contact[1] = at
-            continue
-        if contact is not None:
-            yield ContactRow(*pair, contact[0], contact[1])
-        elif len(open_since) >= MAX_PAIRS:
-            raise BadInput(f"{summary.file}: more than {MAX_PAIRS:,} pairs")
-        open_since[pair] = [at - window, at]
-    for pair, (start, end) in open_since.items():
-        yield ContactRow(*pair, start, end)
+            if at - end > window:
+                contact[0] = at - window
+                yield ContactRow(*pair, start, end)
+
+    def _begin(self, pair: tuple[str, str], at: Instant) -> None:
+        for name in pair:
+            self._nodes.add(name)
+        if len(self._open) >= MAX_PAIRS:
+            raise BadInput(f"{self._summary.file}: more than {MAX_PAIRS:,} pairs")
+        self._open[pair] = [at - self._window, at]
+
+    def finish(self) -> Iterator[Row]:
+        for pair, (start, end) in self._open.items():
+            yield ContactRow(*pair, start, end)

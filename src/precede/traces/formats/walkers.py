@@ -5,7 +5,7 @@ A person is present from create to destroy, and stands before the first `setdest
 until the trace ends.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from precede.core.instants import Instant
 from precede.files.lines import BadRow, data_lines, name_of, shown
@@ -47,7 +47,7 @@ def read_walkers(lines: Iterable[tuple[int, str]], summary: Summary) -> Iterator
 
 def _event(
     event: str, words: list[str], at: Instant, name: str, walker: Walker | None, walkers: dict[str, Walker]
-) -> tuple[list[Row], Instant]:
+) -> tuple[Sequence[Row], Instant]:
     """Apply one line; returns the segments it completes, and the instant at which its motion ends."""
     if event == "create":
         if walker is not None:
@@ -60,7 +60,7 @@ def _event(
         raise BadRow(f"{event if event in ('setdest', 'destroy') else 'event'} of a node that is not there")
     if event == "destroy":
         del walkers[name]
-        return list(walker.until(at)), at
+        return walker.until(at), at
     if event != "setdest":
         raise BadRow(f"unknown event: {shown(event)}")
     if len(words) < 7:
@@ -70,7 +70,7 @@ def _event(
     if speed < 0:
         raise BadRow("negative speed")
     arrival = instant(words[7]) if len(words) > 7 else None
-    done: list[Row] = list(walker.until(at))
+    done = walker.until(at)
     if arrival is None or arrival <= at:
         return done, walker.head_for(x, y, speed)
     walker.go(x, y, arrival)
