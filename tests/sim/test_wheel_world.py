@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from heapq import heappop, heappush
 from random import Random
 from typing import Any, Final
 
@@ -37,6 +39,10 @@ MAKERS: Final = (World, WheelWorld)
 # -- the order of the wheel --------------------------------------------------------------------------------
 
 SPANS: Final = (0, 1, 30, 2_000, 40_000, 300_000, 5_000_000)
+LIMITS: Final = tuple(1 << bits for bits in (6, 10, 18, 26, 34, 42, 50, 58))
+"""Where the wheel keeps an entry differs on the two sides of a multiple of these."""
+BURSTS: Final = (1, 1, 1, 2, 31, 32, 62, 63, 200)
+"""A chunk has 31 entries."""
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -57,6 +63,58 @@ def test_entries_come_by_instant_then_in_the_order_of_adding(seed: int) -> None:
     assert taken == sorted(expected)
     assert wheel.taken == 3_000
     assert not wheel.is_waiting()
+
+
+def due(random: Random, now: int) -> int:
+    """Draw an instant from now on, often at or beside a limit of the wheel."""
+    if random.random() < 0.4:
+        return now + random.randrange(random.choice(SPANS) + 1)
+    limit = random.choice(LIMITS)
+    return max(now, (now // limit + 1) * limit + random.randrange(-2, 3))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_entries_beside_the_limits_of_the_wheel_keep_their_order(seed: int) -> None:
+    random = Random(seed)
+    wheel, waiting = Wheel(), list[tuple[int, int]]()
+    word = 0
+    for _ in range(300):
+        at, same = due(random, wheel.at), random.random() < 0.5
+        for _ in range(random.choice(BURSTS)):
+            word += 1
+            entry = (at if same else max(wheel.at, at + random.randrange(-3, 4)), word)
+            wheel.add(*entry)
+            heappush(waiting, entry)
+        limit = random.choice((waiting[0][0], waiting[0][0] + random.randrange(-2, 3), due(random, wheel.at)))
+        before = wheel.at
+        assert wheel.seek(limit) == (bool(waiting) and waiting[0][0] <= limit)
+        assert before <= wheel.at <= max(before, limit)
+        while waiting and waiting[0][0] == wheel.at <= limit and random.random() < 0.99:
+            assert wheel.take() == heappop(waiting)[1]
+            assert wheel.is_waiting() == bool(waiting)
+        if waiting and waiting[0][0] > 1 << 57:
+            break
+    while waiting:
+        assert wheel.seek(NEVER)
+        assert (wheel.at, wheel.take()) == heappop(waiting)
+    assert not wheel.is_waiting()
+
+
+def test_the_wheel_refuses_an_entry_in_the_past() -> None:
+    wheel = Wheel()
+    wheel.add(5_000, 1)
+    assert wheel.seek(NEVER)
+    with pytest.raises(ValueError, match="an event at 4999, before the present instant, 5000"):
+        wheel.add(4_999, 2)
+
+
+def test_a_limit_that_is_none_turns_the_wheel_nowhere() -> None:
+    wheel = Wheel()
+    wheel.add(NEVER, 1)
+    assert not wheel.seek(1 << 58)
+    wheel.add(5, 2)
+    assert wheel.seek(1 << 58)
+    assert (wheel.at, wheel.take()) == (5, 2)
 
 
 def test_the_wheel_turns_no_further_than_to_the_limit() -> None:
@@ -231,6 +289,58 @@ def test_a_node_may_write_its_effects_or_list_them(network: str, troubled: bool)
     kinds = logs[0]["kind"].to_pylist()
     assert all(kinds.count(kind) > 5 for kind in ("sent", "received", "delivered", "discarded"))
     assert not troubled or kinds.count("crashed") > 2
+
+
+class Own(Chatty):
+    """A node that writes and overrides `receive`, which counts packets."""
+
+    packets = 0
+
+    def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
+        Own.packets += 1
+        return super().receive(packet, sender, now, over)
+
+
+@pytest.mark.parametrize("make_world", MAKERS)
+def test_a_receive_of_its_own_is_called(make_world: type[World]) -> None:
+    Own.packets = 0
+    log = chatter(make_world, Own, NETWORKS["only delays"](), False)
+    assert Own.packets == log["kind"].to_pylist().count("packet_received") > 100
+
+
+# -- timers without end ------------------------------------------------------------------------------------
+
+
+class Impatient(Node):
+    """Sets a timer that no run reaches, and one a millisecond after each broadcast."""
+
+    def __init__(self, never: Instant) -> None:
+        self.never = never
+        self.rang: list[Instant] = []
+
+    def start(self, now: Instant, saved: Any) -> Effects:
+        return [SetTimer("never", self.never)]
+
+    def broadcast(self, payload: bytes, now: Instant, to: Any = None, lifetime: Any = None) -> Effects:
+        return [SetTimer("soon", now + 1_000)]
+
+    def timer(self, key: Any, now: Instant) -> Effects:
+        self.rang.append(now)
+        return ()
+
+
+@pytest.mark.parametrize("never", [1 << 59, sys.maxsize])
+@pytest.mark.parametrize("make_world", MAKERS)
+def test_a_timer_that_no_run_reaches_stops_nothing(make_world: type[World], never: Instant) -> None:
+    node = Impatient(never)
+    network = PointToPoint(Distribution("constant(1)"))
+    world = make_world(1, 1, lambda *_: node, network, Recorder("r", ["0"], TableSink()))
+    world.enter(0)
+    for _ in range(3):
+        world.broadcast(0, b"x")
+        world.run()
+    assert node.rang == [1_000, 2_000, 3_000]
+    assert world.busy()
 
 
 # -- where it is used --------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The C library's memory: keep what was freed for the next allocation.
 
 A block of rows is a dozen of arrays, which are made and freed for every block. glibc gives freed memory of this
-size back to the kernel and gets it again page by page, each with a fault: a quarter of the CPU time of
+size back to the kernel and gets it again page by page, each with a fault: a third of the CPU time of
 `benchmarks.engine`.
 """
 
@@ -19,7 +19,7 @@ _MMAP_THRESHOLD: Final = -3
 
 @cache
 def keep_freed_memory() -> bool:
-    """Let this process keep freed memory of up to 32 MiB. Returns False, and does nothing, without glibc."""
+    """Let this process keep freed memory of up to 32 MiB. Returns whether it does: not without glibc."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
         return False

@@ -52,7 +52,7 @@ class ListedEffects(EffectWriter):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class WritingNode(Node):
-    """A node that handles packets in `take` and need not override `receive`.
+    """A node that handles packets in `take`, and need not override `receive`. If it does, `receive` is called.
 
     >>> from precede.core.writing_node import WritingNode
     >>> class Echo(WritingNode):

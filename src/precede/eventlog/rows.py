@@ -32,8 +32,8 @@ _TWO_MESSAGES: Final = Layout("<qiiIHBBqqiiIHBBq")
 class MeasuredPacket:
     """A packet with the code of its kind and its sizes. It is read once for all its rows in the simulator.
 
-    `source`, `incarnation` and `number` are the id of `message`, the one that was looked up last. `under_way`
-    copies of the packet are on their way, and refer to it by its `place` if that is not negative.
+    `source`, `incarnation` and `number` are the id of `message`, the one that was looked up last. In a
+    `WheelWorld`, `under_way` copies of the packet are on their way, and refer to it by its `place`.
     """
 
     __slots__ = (

@@ -21,8 +21,8 @@ class HostedNode:
 
     `up`: the node runs. `gone`: its application has left. `stalled`: inputs wait in `deferred`.
     `plain`: the fast path may be used: the node is up, not stalled, reads the world's time, and no crash
-    is planned. `writing`: the node, if it writes its effects itself and no packet of it can reach another node
-    at once. `process` is the recorder's number for this node and incarnation.
+    is planned. `writing`: the node, if it writes its effects itself, has no `receive` of its own, and no packet
+    of it can reach another node at once. `process` is the recorder's number for this node and incarnation.
     """
 
     __slots__ = (
@@ -80,4 +80,5 @@ class HostedNode:
         """Computes `plain` again; call it after any of its conditions has changed."""
         self.plain = self.up and self.clock is None and self.crash_after is None and not self.stalled
         node = self.node
-        self.writing = node if isinstance(node, WritingNode) and self.flight is not None else None
+        writes = isinstance(node, WritingNode) and type(node).receive is WritingNode.receive
+        self.writing = node if isinstance(node, WritingNode) and writes and self.flight is not None else None

@@ -27,14 +27,22 @@ from precede.sim.queue import LAST_PHASE, PHASE_BITS, RING, SHIFT, EventQueue, L
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PacketsUnderWay:
-    """The packets that can only take time on their way: their landings are events of the queue."""
+    """The packets that can only take time on their way."""
+
+    def launch(self, at: Instant, to: NodeId, packet: MeasuredPacket, sender: NodeId, over: Medium) -> None:
+        """Let a packet land at an instant."""
+        raise NotImplementedError
+
+
+@final
+class QueuedPackets(PacketsUnderWay):
+    """The packets whose landings are events of the queue."""
 
     def __init__(self, queue: EventQueue) -> None:
         self._queue = queue
         self._ring = queue.ring
 
     def launch(self, at: Instant, to: NodeId, packet: MeasuredPacket, sender: NodeId, over: Medium) -> None:
-        """Let a packet land at an instant."""
         when = at << PHASE_BITS | LAST_PHASE
         landing = Landing(when, to, packet, sender, over)
         bucket = when >> SHIFT

@@ -19,7 +19,9 @@ from librt.vecs import append, vec
 from mypy_extensions import i32, i64
 
 NEVER: Final = 1 << 60
-"""Later than every instant of an entry."""
+"""Later than every instant of an entry that will ever be due."""
+_ENDLESS: Final = 1 << 50
+"""From here on (36 years) a limit is none: the wheel does not turn to it, for earlier entries may follow."""
 _SLOT_BITS: Final = 10
 _SLOTS: Final = 1 << _SLOT_BITS
 _STRETCH_BITS: Final = 6
@@ -63,6 +65,8 @@ class Wheel:
 
     def add(self, at: i64, word: i64) -> None:
         """Add an entry after those of the same instant, which is not before `self.at`."""
+        if at < self.at:
+            raise ValueError(f"an event at {at}, before the present instant, {self.at}")
         self._waiting += 1
         self._put(at, word)
 
@@ -75,7 +79,8 @@ class Wheel:
         while True:
             at = self._first_slot() if self._in_slots > 0 else self._first_bucket()
             if at > limit:
-                self._turn(limit)
+                if limit < _ENDLESS:
+                    self._turn(limit)
                 return False
             self._turn(at)
             if self._tails[at & (_SLOTS - 1)] != 0:
@@ -102,7 +107,7 @@ class Wheel:
     # -- adding ------------------------------------------------------------------------------------------
 
     def _put(self, at: i64, word: i64) -> None:
-        """Put an entry into its slot, or into a bucket of the lowest level that has it and `self.at` apart."""
+        """Put an entry into its slot, or into a bucket of the lowest level at which `self.at` is in another."""
         apart = at ^ self.at
         if apart < _SLOTS:
             self._link(at & (_SLOTS - 1), word)

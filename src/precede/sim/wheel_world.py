@@ -23,7 +23,7 @@ from precede.eventlog.rows import MeasuredPacket
 from precede.sim.clocks import Clock
 from precede.sim.networks.network import Network
 from precede.sim.plain_writer import PacketsUnderWay
-from precede.sim.queue import LAST_PHASE, PHASE_BITS, Call, EventQueue
+from precede.sim.queue import LAST_PHASE, PHASE_BITS, TAKEN, Call
 from precede.sim.wheel import NEVER, Wheel
 from precede.sim.world import FOREVER, MakeNode, World
 
@@ -37,8 +37,7 @@ _BATCH: Final = 2048
 class WheelPackets(PacketsUnderWay):
     """The packets under way: `packets` has each at its place while any copy of it flies."""
 
-    def __init__(self, queue: EventQueue, wheel: Wheel) -> None:
-        super().__init__(queue)
+    def __init__(self, wheel: Wheel) -> None:
         self._wheel = wheel
         self.packets: list[MeasuredPacket | None] = []
         self._unused: list[int] = []
@@ -84,9 +83,10 @@ class WheelWorld(World):
         recorder: Recorder,
         clocks: Mapping[NodeId, Clock] | None = None,
     ) -> None:
+        assert nodes <= NODES
         super().__init__(seed, nodes, make_node, network, recorder, clocks)
         self.wheel = Wheel()
-        self._packets = WheelPackets(self.queue, self.wheel)
+        self._packets = WheelPackets(self.wheel)
         self.writer.under_way = self._packets
         self._calls: dict[int, tuple[Callable[..., None], tuple[Any, ...]]] = {}
         self._last_call = 0
@@ -102,14 +102,15 @@ class WheelWorld(World):
     def push(self, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         self._last_call += 1
         self._calls[self._last_call] = function, arguments
-        self.wheel.add(at, -self._last_call)
+        self.wheel.add(min(at, NEVER), -self._last_call)
 
     def schedule_phase(self, phase: int, at: Instant, function: Callable[..., None], *arguments: Any) -> None:
         if phase == LAST_PHASE:
             self.push(at, function, arguments)
         else:
             self.queue.push_phase(phase, at, function, arguments)
-            self._next_call = min(self._next_call, at)
+            due: i64 = min(at, NEVER)
+            self._next_call = min(self._next_call, due)
 
     def land_word(self, word: i64) -> None:
         """Give the packet of a word to its receiver."""
@@ -140,6 +141,7 @@ class WheelWorld(World):
             if not queue.open(limit):
                 return False
             event = queue.current[queue.place]
+            queue.current[queue.place] = TAKEN
             queue.place += 1
             self.now = event.when >> PHASE_BITS
             assert isinstance(event, Call)

@@ -7,12 +7,15 @@ first incarnation" has an entry of its own: a thousand nodes that know each othe
 from functools import lru_cache
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from precede.core.identity import NodeId
 
 GONE: Final = -1
 """The incarnation of a node that has left for good."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class AddressBook:
     """Known nodes and their incarnations."""
 

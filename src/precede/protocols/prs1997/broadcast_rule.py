@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
+from mypy_extensions import mypyc_attr
 
 from precede.core.errors import Refused
 from precede.core.identity import NodeId
@@ -21,6 +22,7 @@ from precede.protocols.multicast.vectors import SparseVector, minus_max
 from precede.protocols.prs1997.packets import BroadcastPacket, BroadcastStamp
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class BroadcastRule(Rule):
     """The algorithm of section 5.2 with one row for all destinations."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import msgspec
+from mypy_extensions import mypyc_attr
 
 from precede.core.errors import BadInput
 from precede.core.identity import NodeId
@@ -30,6 +31,7 @@ from precede.protocols.registry import Entry
 WORD_BITS: Final = 8 * INTEGER_BYTES
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PrsRule(Rule):
     """The algorithm of section 5.2, with the paper's step numbers."""
 
@@ -153,6 +155,7 @@ class PrsRule(Rule):
         }
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FatRule(PrsRule):
     """Another reading of section 5.2, for experiments only: its sizes come nearer to some published figures.
 

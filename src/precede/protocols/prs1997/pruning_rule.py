@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
+from mypy_extensions import mypyc_attr
 
 from precede.core.identity import NodeId
 from precede.protocols.multicast.packets import INTEGER_BYTES, MulticastPacket, Stamp
@@ -19,6 +20,7 @@ from precede.protocols.multicast.rule import Rule
 from precede.protocols.prs1997.packets import Log, OptimalPacket, OptimalStamp, Remaining
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class OptimalRule(Rule):
     """Keeps the authors' LOG_j in `log`, and SR_j, the last delivered number of each source, in `reached`.
 

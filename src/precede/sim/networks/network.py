@@ -91,7 +91,7 @@ class Network(ABC):
         """Schedules the events that are known in advance (contacts, partitions, movements)."""
 
     def only_delays(self) -> bool:
-        """True if nothing but time happens to a packet on its way, as long as its receiver is up."""
+        """True if links only delay packets: they lose, duplicate and cut none."""
         return False
 
     def flight(self, sender: NodeId) -> Flight | None:
