@@ -148,6 +148,7 @@ KINDS: dict[str, tuple[Callable[[int], Run], tuple[int, ...]]] = {
 def measure(kind: str, nodes: int) -> dict[str, Any]:
     """Run one world in this process."""
     gc.collect()
+    gc.disable()  # as `precede simulate` does
     before = _peak_kb()
     building = time.process_time()
     prepared = prepare(KINDS[kind][0](nodes), NoSink())
