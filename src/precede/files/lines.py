@@ -94,8 +94,9 @@ class NumberedLines(Iterator[tuple[int, str]]):
     def plain_block(self, quotes: bool = False) -> tuple[int, bytes] | None:
         """Take the next whole lines, up to half a mebibyte, with the number of the first; None if irregular.
 
-        Regular are blocks of some size in ASCII without carriage returns, NULs, blank lines, `#` and, unless
-        `quotes` is true, quotes. Other lines stay, to be read one by one.
+        Regular are blocks of some size in ASCII without single carriage returns, NULs, blank lines, `#` and,
+        unless `quotes` is true, quotes. Other lines stay, to be read one by one. Lines of a block end with a
+        line feed, also those that end with carriage return and line feed in the file.
         """
         waiting, flags = self._decoder.getstate()
         if self._ended or waiting or flags & 1:  # a part of a character, or a carriage return
@@ -109,10 +110,11 @@ class NumberedLines(Iterator[tuple[int, str]]):
         except (EOFError, OSError, zlib.error) as error:
             self._failure = error  # raised when the lines before it have been read
         self._held = b"".join(parts)
-        block = self._held[: self._held.rfind(b"\n") + 1]
-        if not LEAST_PLAIN_BYTES <= len(block) < MAX_LINE or not _is_plain(block, quotes):
+        end = self._held.rfind(b"\n") + 1
+        block = self._held[:end].replace(b"\r\n", b"\n")
+        if not LEAST_PLAIN_BYTES <= end < MAX_LINE or not _is_plain(block, quotes):
             return None
-        self._held = self._held[len(block) :]
+        self._held = self._held[end:]
         first = self._number + 1
         self._number += block.count(b"\n")
         return first, block

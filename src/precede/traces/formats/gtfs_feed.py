@@ -17,8 +17,9 @@ from datetime import date
 from itertools import accumulate, pairwise
 from operator import add
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Final, NamedTuple, cast
 
+import numpy as np
 from msgspec import Struct, field
 
 from precede.core.errors import BadInput
@@ -26,6 +27,7 @@ from precede.core.instants import SECOND, Instant
 from precede.files.inputs import Counted, Unpacked, open_regular
 from precede.files.lines import BadRow, NumberedLines, fields_of_csv, name_of, shown
 from precede.files.rejects import Reject
+from precede.traces.formats.plain_columns import PlainBlock, PlainBlocks
 from precede.traces.geography import Projection, degrees
 from precede.traces.lines import number
 from precede.traces.records import Summary
@@ -82,7 +84,9 @@ class Feed:
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
             raise BadInput(f"{self.path.name}/{table}: cannot be read: {error}") from error
 
-    def rows(self, table: str, summary: Summary, *needed: str) -> Iterator[tuple[int, Fields]]:
+    def rows(
+        self, table: str, summary: Summary, *needed: str, unneeded: Unneeded | None = None
+    ) -> Iterator[tuple[int, Fields]]:
         """Yield the rows of a table, if it exists, as dictionaries with their lines; count them as read."""
         if table not in self:
             return
@@ -97,9 +101,52 @@ class Feed:
                     absent = [name for name in needed if name not in header]
                     if absent:
                         raise BadInput(f"{self.path.name}/{table}:{line}: no column {absent[0]}")
+                    blocks = unneeded.blocks(lines, header) if unneeded is not None else None
                     continue
                 summary.rows_read += 1
-                yield line, dict(zip(header, values, strict=False))
+                row = dict(zip(header, values, strict=False))
+                if unneeded is None or not unneeded.takes(row, summary):
+                    yield line, row
+                if unneeded is None or blocks is None:
+                    continue
+                for block in blocks.after(line):
+                    summary.rows_read += block.rows
+                    for place, values in unneeded.others(block, summary):
+                        yield block.first + place, dict(zip(header, values, strict=True))
+
+
+class Unneeded(NamedTuple):
+    """The rows of a table that have one of `values` in a column: they are kept and noted, and used for nothing.
+
+    They are found by column where the table is regular, which takes a tenth of the time of reading them.
+    """
+
+    column: str
+    values: Container[str]
+    note: str
+
+    def takes(self, row: Fields, summary: Summary) -> bool:
+        """Whether a row is one of them. If so, it is counted."""
+        if row.get(self.column, "") not in self.values:
+            return False
+        summary.rows_kept += 1
+        summary.note(self.note)
+        return True
+
+    def blocks(self, lines: object, header: list[str]) -> PlainBlocks:
+        last = max(place for place, name in enumerate(header) if name == self.column)
+        return PlainBlocks(lines, len(header), (last,), ())
+
+    def others(self, block: PlainBlock, summary: Summary) -> Iterator[tuple[int, list[str]]]:
+        """Count the unneeded rows of a block. Yield the place and the fields of each other row."""
+        names, codes = block.names[0]
+        is_other = np.array([name not in self.values for name in names])[codes]
+        if unneeded := block.rows - int(np.count_nonzero(is_other)):
+            summary.rows_kept += unneeded
+            summary.note(self.note, unneeded)
+        texts = block.data.decode("ascii").split("\n")
+        for place in np.flatnonzero(is_other).tolist():
+            yield place, fields_of_csv(texts[place])
 
 
 class Trip(Struct):
@@ -312,12 +359,10 @@ def read_calls(
 ) -> Iterator[Reject]:
     """Add the rows of stop_times.txt to the trips of the day; yields the rejects."""
     held = 0
-    for line, row in feed.rows("stop_times.txt", summary, "trip_id", "stop_id", "stop_sequence"):
+    unneeded = Unneeded("trip_id", others, "stop times of other days, not needed")
+    columns = ("trip_id", "stop_id", "stop_sequence")
+    for line, row in feed.rows("stop_times.txt", summary, *columns, unneeded=unneeded):
         trip = trips.get(row.get("trip_id", ""))
-        if trip is None and row.get("trip_id", "") in others:
-            summary.rows_kept += 1
-            summary.note("stop times of other days, not needed")
-            continue
         try:
             if trip is None:
                 raise BadRow(f"no such trip: {shown(row.get('trip_id', ''))}")
