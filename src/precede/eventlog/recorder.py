@@ -20,12 +20,8 @@ from precede.eventlog import rows
 from precede.eventlog.arrays import integer_array, named_array, text_array
 from precede.eventlog.blocks import Block, Integers, block_of_columns, block_of_units
 from precede.eventlog.rows import BLOCK_BYTES, MeasuredPacket, Rows
-from precede.eventlog.schema import (
-    BROADCAST,
-    KINDS,
-    event_schema,
-    gauge_schema,
-)
+from precede.eventlog.schema import BROADCAST, KINDS, event_schema, gauge_schema
+from precede.eventlog.steps import StepCounts
 
 _ABOUT_PACKETS: Final = (
     "peer",
@@ -37,9 +33,6 @@ _ABOUT_PACKETS: Final = (
     "control_entries",
     "messages_in_packet",
 )
-
-_MOST_SORTED_FAST: Final = 1 << 16
-"""Up to this many nodes the numbers of nodes have 16 bits, which numpy sorts by digits: a fifth of the time."""
 
 
 class Sink(Protocol):
@@ -77,7 +70,7 @@ class Recorder:
         self._reasons: dict[str, int] = {"": 0}
         self.packet_kinds = Codes()
         self._extras: list[tuple[int, tuple[NodeId, ...] | None, Instant | None]] = []
-        self._steps = np.zeros(len(self._names), np.int64)
+        self._steps = new_step_counts(len(self._names))
         self._gauges: list[tuple[int, Instant, str, int, int]] = []
         self._schema = event_schema()
 
@@ -89,7 +82,7 @@ class Recorder:
 
     def continue_steps(self, node: NodeId, step: int) -> None:
         """Sets the step of the node's next row, for a node whose earlier rows are in another log."""
-        self._steps[node] = step
+        self._steps.continue_from(node, step)
 
     def node_event(self, kind: int, process: int, at: Instant, clock: Instant) -> None:
         self.units.node_event(kind, process, at, clock)
@@ -166,7 +159,7 @@ class Recorder:
             "run_id": self._constant(count),
             "node": named_array(node, self._dictionary),
             "incarnation": integer_array(np.asarray(self._process_incarnation, np.int32).take(block.process)),
-            "step": integer_array(self._count_steps(node)),
+            "step": integer_array(self._steps.count(node)),
             "at_us": integer_array(block.at),
             "clock_us": integer_array(block.clock),
             "kind": named_array(block.kind, self._kinds),
@@ -175,23 +168,6 @@ class Recorder:
             **self._extra_columns(block),
         }
         return pa.record_batch([columns[name] for name in self._schema.names], schema=self._schema)
-
-    def _count_steps(self, node: Integers) -> Integers:
-        """Computes the `step` column: each row's number among its node's rows, counted over all blocks."""
-        begin = np.flatnonzero(np.r_[True, node[1:] != node[:-1]])  # of each run of rows of one node
-        length = np.diff(np.r_[begin, len(node)])
-        first_node = node[begin]
-        if len(self._names) <= _MOST_SORTED_FAST:
-            first_node = first_node.astype(np.uint16)
-        order = np.argsort(first_node, kind="stable")
-        ordered, lengths = first_node.take(order), length.take(order)
-        before = np.cumsum(lengths) - lengths
-        first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        of_node = np.repeat(before[first], np.diff(np.r_[first, len(ordered)]))
-        step = np.empty(len(begin), np.int64)
-        step[order] = self._steps[ordered] + before - of_node
-        self._steps[ordered[first]] += np.add.reduceat(lengths, first)
-        return np.arange(len(node)) + np.repeat(step - begin, length)
 
     def _message_columns(self, block: Block, about: Any) -> dict[str, pa.Array]:
         present, has_number = _bits(about), _bits(about & (block.small > 0))
@@ -281,6 +257,15 @@ def _new_code(codes: dict[str, int], most: int, noun: str) -> int:
 def _bits(present: Any) -> pa.Buffer:
     """Packs truth values into the bitmap by which Arrow marks the rows of a column that have a value."""
     return pa.py_buffer(np.packbits(present, bitorder="little"))
+
+
+def new_step_counts(nodes: int) -> StepCounts:
+    """Return the counts of an empty log: `MachineStepCounts` where the package is compiled."""
+    if not is_compiled(rows):
+        return StepCounts(nodes)
+    from precede.eventlog.machine_steps import MachineStepCounts
+
+    return MachineStepCounts(nodes)
 
 
 def new_rows() -> Rows:

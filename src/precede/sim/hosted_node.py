@@ -12,7 +12,7 @@ from precede.core.node import Node
 from precede.core.peaks import Peaks
 from precede.core.writing_node import WritingNode
 from precede.sim.clocks import Clock
-from precede.sim.networks.network import Flight
+from precede.sim.flight import Flight
 
 
 @final

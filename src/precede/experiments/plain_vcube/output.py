@@ -15,7 +15,7 @@ from precede.eventlog.rows import Rows
 from precede.eventlog.schema import PACKET_RECEIVED, SENT
 from precede.protocols.vcube2018.packets import StampedMessage
 from precede.protocols.vcube2018.prepared import ENTRY_BYTES, HEADER_BYTES, Prepared
-from precede.sim.networks.network import Flight
+from precede.sim.flight import Flight
 from precede.sim.networks.switched import Switched
 from precede.sim.wheel import Wheel
 from precede.sim.wheel_world import NODE_BITS

@@ -23,7 +23,7 @@ from precede.protocols.vcube2018.options import VCubeOptions
 from precede.protocols.vcube2018.packets import StampedMessage
 from precede.protocols.vcube2018.prepared import HEADER_BYTES, SOURCE_BITS, Prepared, id_of, slot_of
 from precede.protocols.vcube2018.sources import SourceSet
-from precede.sim.networks.network import Flight
+from precede.sim.flight import Flight
 
 _ONE_NUMBER: Final = 1 << SOURCE_BITS
 """The difference between the slots of a message and the one before it of the same source."""

@@ -15,8 +15,9 @@ from mypy_extensions import mypyc_attr
 
 from precede.core.effects import Key, Medium, Send
 from precede.core.identity import NodeId
-from precede.core.instants import Duration, Instant
+from precede.core.instants import Instant
 from precede.core.messages import Packet
+from precede.sim.flight import Flight
 from precede.sim.randomness import Generators
 
 CONTACTS_END, NODES_LEAVE, NODES_ENTER, CONTACTS_BEGIN, MESSAGES_BORN, REST = range(6)
@@ -64,15 +65,6 @@ class Simulator(Protocol):
 
     def is_up(self, node: NodeId) -> bool:
         """True if the node has entered and has neither crashed nor left."""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Flight(ABC):
-    """How long the packets that one node sends take, in a network that only delays packets."""
-
-    @abstractmethod
-    def takes(self, now: Instant) -> Duration:
-        """Draws the time until a packet that is sent now arrives. Call it once per packet."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

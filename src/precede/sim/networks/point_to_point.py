@@ -18,7 +18,8 @@ from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
 from precede.sim.draws import Draws
-from precede.sim.networks.network import REST, Flight, Network, Simulator
+from precede.sim.flight import Flight
+from precede.sim.networks.network import REST, Network, Simulator
 from precede.sim.networks.partition import Partition
 from precede.sim.randomness import Distribution
 
@@ -64,7 +65,7 @@ class PointToPoint(Network):
         return self._takes_no_time() and not disturbed
 
     def flight(self, sender: NodeId) -> Flight | None:
-        return _Undisturbed(self._delay_of(sender)) if self.only_delays() else None
+        return self._delay_of(sender) if self.only_delays() else None
 
     def begin(self) -> None:
         for partition in self._partitions:
@@ -214,16 +215,6 @@ class PointToPoint(Network):
             for b in range(self.nodes):
                 if a != b and (partition.cuts(a, b) or partition.cuts(b, a)):
                     report(a, b, RADIO)
-
-
-class _Undisturbed(Flight):
-    """Times the packets of one node in a network that only delays them."""
-
-    def __init__(self, delay: Draws) -> None:
-        self._delay = delay
-
-    def takes(self, now: Instant) -> Duration:
-        return self._delay.next()
 
 
 class _Link:

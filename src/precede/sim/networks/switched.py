@@ -21,13 +21,13 @@ from precede.core.effects import Key, Medium, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import SECOND, Duration, Instant
 from precede.core.messages import Packet
-from precede.sim.draws import Draws
-from precede.sim.networks.network import Flight, Network, Simulator
+from precede.sim.draws import MOST_AT_ONCE, Draws
+from precede.sim.flight import Flight
+from precede.sim.networks.network import Network, Simulator
 from precede.sim.randomness import Distribution
 
 Drawn: TypeAlias = Literal["packet", "link"]
 
-_BLOCK: Final = 1024
 _NEVER: Final[Instant] = 1 << 62
 
 
@@ -125,7 +125,7 @@ class Switched(Network):
             whole = np.rint(drawn, out=drawn).astype(np.int64)
             return np.minimum(whole, longest, out=whole)
 
-        return Draws(block, _BLOCK if self._drawn == "packet" else 1)
+        return Draws(block, MOST_AT_ONCE if self._drawn == "packet" else 1)
 
     def _crossing(self, port: _Port, to: NodeId) -> Duration:
         """Returns the propagation time (t_pp) of a link, where it is drawn once per link."""
