@@ -19,6 +19,7 @@ from precede.experiments.plain_vcube.world import VCubeWorld
 from precede.experiments.run import Prepared, Run, prepare
 from precede.protocols.vcube2018.entry import ENTRY
 from precede.protocols.vcube2018.node import VCubeNode
+from precede.protocols.vcube2018.topology import MOST_POSITIONS
 from precede.sim.wheel_world import WheelWorld
 from precede.sim.world import World
 
@@ -149,6 +150,15 @@ def test_a_run_may_go_on_after_a_pause() -> None:
         prepared.world.run()
         prepared.recorder.flush()
     assert sinks[0].events().equals(sinks[1].events())
+
+
+def test_the_largest_cube_has_a_world_of_its_own() -> None:
+    run = Run(
+        world={"kind": "switched", "nodes": MOST_POSITIONS},
+        workload={"every": "1s", "count": 1, "sources": 1},
+        protocol="vcube",
+    )
+    assert type(prepare(run, TableSink()).world) is VCubeWorld
 
 
 @pytest.mark.parametrize(

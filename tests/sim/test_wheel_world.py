@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from benchmarks.tree.node import TreeNode
@@ -306,6 +307,26 @@ def test_a_receive_of_its_own_is_called(make_world: type[World]) -> None:
     Own.packets = 0
     log = chatter(make_world, Own, NETWORKS["only delays"](), False)
     assert Own.packets == log["kind"].to_pylist().count("packet_received") > 100
+
+
+# -- the most nodes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make_world", MAKERS)
+def test_the_last_nodes_of_the_largest_world_get_their_packets(make_world: type[World]) -> None:
+    sink = TableSink()
+    recorder = Recorder("r", [str(node) for node in range(NODES)], sink)
+    network = PointToPoint(Distribution("constant(1)"))
+    world = make_world(1, NODES, lambda node, *_: TreeNode(node, 16), network, recorder)
+    last = NODES - 1
+    for node in (last, last - 1, last >> 1):
+        world.enter(node)
+    world.broadcast(last, b"x")
+    world.run()
+    recorder.flush()
+    received = sink.events().filter(pc.field("kind") == "packet_received")
+    assert received["node"].to_pylist() == [str(last - 1), str(last >> 1)]
+    assert received["peer"].to_pylist() == [str(last)] * 2
 
 
 # -- timers without end ------------------------------------------------------------------------------------

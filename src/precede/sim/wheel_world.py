@@ -29,8 +29,9 @@ from precede.sim.world import FOREVER, MakeNode, World
 
 NODE_BITS: Final = 16
 """A word of the wheel has the content of a packet, its receiver and its sender, from the high bits down."""
-NODES: Final = (1 << NODE_BITS) - 1
-"""The mask of the bits that hold a node; there are at most so many nodes."""
+NODES: Final = 1 << NODE_BITS
+"""A world has at most so many nodes."""
+NODE_MASK: Final = NODES - 1
 _BATCH: Final = 2048
 
 
@@ -119,7 +120,7 @@ class WheelWorld(World):
         assert packet is not None
         self.writer.last = packet
         over: Medium = WIRED if content & 1 else RADIO
-        self.receive((word >> NODE_BITS) & NODES, packet.packet, word & NODES, over)
+        self.receive((word >> NODE_BITS) & NODE_MASK, packet.packet, word & NODE_MASK, over)
         self._packets.landed(packet)
 
     # -- the event loop ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from precede.protocols.vcube2018.packets import VCubePacket
 from precede.sim.clocks import Clock
 from precede.sim.networks.network import Network
 from precede.sim.networks.switched import Switched
-from precede.sim.wheel_world import NODE_BITS, NODES, WheelWorld
+from precede.sim.wheel_world import NODE_BITS, NODE_MASK, WheelWorld
 from precede.sim.world import MakeNode
 
 
@@ -66,12 +66,12 @@ class VCubeWorld(WheelWorld):
         return super()._take_events(until)
 
     def land_word(self, word: i64) -> None:
-        output, to = self._output, (word >> NODE_BITS) & NODES
+        output, to = self._output, (word >> NODE_BITS) & NODE_MASK
         now: int = self.wheel.at
         output.now = now
         vertex = self._vertices[to]
         if self._log_packets:
-            output.packet_received(to, word >> (2 * NODE_BITS), word & NODES)
-        vertex.take_packet(output, word >> (2 * NODE_BITS), word & NODES)
+            output.packet_received(to, word >> (2 * NODE_BITS), word & NODE_MASK)
+        vertex.take_packet(output, word >> (2 * NODE_BITS), word & NODE_MASK)
         if self.gauged:
             vertex.note_sizes(self.nodes[to].peaks)
