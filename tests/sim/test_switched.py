@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import pytest
+
 from precede.core.effects import WIRED, CancelSend, Effects, Key, Medium, Send
 from precede.core.identity import NEIGHBOURS, NodeId
 from precede.core.instants import MILLISECOND, Instant
@@ -13,6 +15,7 @@ from precede.eventlog.recorder import Recorder
 from precede.eventlog.sinks import TableSink
 from precede.sim.networks.switched import Switched
 from precede.sim.randomness import Distribution
+from precede.sim.wheel_world import WheelWorld
 from precede.sim.world import World
 
 
@@ -45,7 +48,7 @@ class Puppet(Node):
         return ()
 
 
-def world_of(nodes: int, **network: object) -> tuple[World, list[Puppet]]:
+def world_of(nodes: int, make_world: type[World] = World, **network: object) -> tuple[World, list[Puppet]]:
     puppets = [Puppet() for _ in range(nodes)]
     settings = {
         "propagation": Distribution("constant(0.1)"),
@@ -53,7 +56,7 @@ def world_of(nodes: int, **network: object) -> tuple[World, list[Puppet]]:
         "processing": MILLISECOND,
     }
     recorder = Recorder("run", [str(n) for n in range(nodes)], TableSink())
-    world = World(
+    world = make_world(
         7,
         nodes,
         lambda node, incarnation, generator: puppets[node],
@@ -90,6 +93,20 @@ def test_a_packet_to_all_is_queued_once_per_receiver() -> None:
         [(104_000, 1, "x")],
     ]
     assert puppets[1].heard == []
+
+
+@pytest.mark.parametrize("make_world", [World, WheelWorld])
+@pytest.mark.parametrize("drawn", ["packet", "link"])
+@pytest.mark.parametrize("crashes", [False, True])
+@pytest.mark.parametrize("key", [None, "k"])
+@pytest.mark.parametrize("to", [-2, 4, 1 << 20])
+def test_a_packet_to_nobody_is_an_error(
+    make_world: type[World], drawn: str, crashes: bool, key: str | None, to: NodeId
+) -> None:
+    world, puppets = world_of(4, make_world, drawn=drawn)
+    world.network.crashes = crashes
+    with pytest.raises(KeyError, match=f"node 1 sends to node {to}, which does not exist"):
+        ask(world, puppets, 1, Send(Parcel("x"), to, key=key))
 
 
 def test_a_crash_drops_queued_packets_but_not_those_that_have_left() -> None:

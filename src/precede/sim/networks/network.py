@@ -97,6 +97,11 @@ class Network(ABC):
     def send(self, sender: NodeId, send: Send) -> None:
         """Carries out one `Send`; a node's sends come in order."""
 
+    def check_receiver(self, sender: NodeId, to: NodeId) -> None:
+        """Raise KeyError if the receiver of a packet does not exist."""
+        if not 0 <= to < self.nodes:
+            raise KeyError(f"node {sender} sends to node {to}, which does not exist")
+
     @abstractmethod
     def cancel(self, sender: NodeId, key: Key) -> None:
         """Takes back a keyed send that is still queued."""

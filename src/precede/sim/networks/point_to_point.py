@@ -136,8 +136,7 @@ class PointToPoint(Network):
         return self._bandwidth == float("inf") and self._overhead == 0
 
     def _link(self, sender: NodeId, to: NodeId) -> _Link:
-        if not 0 <= to < self.nodes:
-            raise KeyError(f"node {sender} sends to node {to}, which does not exist")
+        self.check_receiver(sender, to)
         link = self._links[sender][to] = _Link(sender, to, self._delay_of(sender), self._chance_of(sender))
         return link
 

@@ -71,6 +71,8 @@ class Switched(Network):
     def send(self, sender: NodeId, send: Send) -> None:
         port = self._ports[sender]
         to, packet, over = send.to, send.packet, send.over
+        if to != NEIGHBOURS:
+            self.check_receiver(sender, to)
         if send.key is not None:
             self._send_keyed(port, send, send.key)
         elif to == NEIGHBOURS:
