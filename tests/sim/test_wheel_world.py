@@ -299,13 +299,21 @@ class Own(Chatty):
 
     def receive(self, packet: Packet, sender: NodeId, now: Instant, over: Medium) -> Effects:
         Own.packets += 1
-        return super().receive(packet, sender, now, over)
+        return Chatty.receive(self, packet, sender, now, over)
 
 
+def counting(node: NodeId, bits: int) -> Node:
+    """Return a node that writes, with a `receive` that only this instance has."""
+    made = Chatty(node, bits)
+    made.receive = Own.receive.__get__(made)  # type: ignore[method-assign]
+    return made
+
+
+@pytest.mark.parametrize("make_node", [Own, counting], ids=["of its class", "of the instance"])
 @pytest.mark.parametrize("make_world", MAKERS)
-def test_a_receive_of_its_own_is_called(make_world: type[World]) -> None:
+def test_a_receive_of_its_own_is_called(make_world: type[World], make_node: Any) -> None:
     Own.packets = 0
-    log = chatter(make_world, Own, NETWORKS["only delays"](), False)
+    log = chatter(make_world, make_node, NETWORKS["only delays"](), False)
     assert Own.packets == log["kind"].to_pylist().count("packet_received") > 100
 
 

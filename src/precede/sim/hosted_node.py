@@ -80,5 +80,11 @@ class HostedNode:
         """Computes `plain` again; call it after any of its conditions has changed."""
         self.plain = self.up and self.clock is None and self.crash_after is None and not self.stalled
         node = self.node
-        writes = isinstance(node, WritingNode) and type(node).receive is WritingNode.receive
-        self.writing = node if isinstance(node, WritingNode) and writes and self.flight is not None else None
+        self.writing = None
+        if isinstance(node, WritingNode) and self.flight is not None and not _has_own_receive(node):
+            self.writing = node
+
+
+def _has_own_receive(node: WritingNode) -> bool:
+    """True if the class of the node overrides `receive`, or if the node itself was given another one."""
+    return type(node).receive is not WritingNode.receive or "receive" in getattr(node, "__dict__", ())
