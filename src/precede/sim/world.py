@@ -72,8 +72,6 @@ class World(NodeInputs):
         self.unborn = 0
         self._make_node = make_node
         network.attach(self, nodes)
-        for hosted in hosted_nodes:
-            hosted.flight = network.flight(hosted.id)
 
     # -- the event loop ----------------------------------------------------------------------------------
 
@@ -259,6 +257,7 @@ class World(NodeInputs):
         generator = self.generators.python("node", hosted.id, hosted.incarnation)
         hosted.node = self._make_node(hosted.id, hosted.incarnation, generator)
         hosted.up = True
+        hosted.flight = self.network.flight(hosted.id)
         hosted.update_plain()
         clock = hosted.clock_at(self.now)
         self.recorder.node_event(STARTED, hosted.process, self.now, clock)
