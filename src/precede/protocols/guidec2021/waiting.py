@@ -151,18 +151,22 @@ class WaitingMessages:
             del self.by_id[pending.parsed.id]
 
     def register(self) -> None:
-        """Enter the filed messages that still wait into the registry and the heaps."""
+        """Enter the filed messages that still wait into the registry and the heaps.
+
+        Deadlines go into the heaps as the objects that all nodes share: a new one for each takes longer.
+        """
+        push: Any = heappush
         for pending in self.unregistered:
             if not pending.done:
                 self._serial += 1
                 parsed = pending.parsed
                 if pending.is_first:  # one entry for all messages that lack the same predecessor
                     lacked = pending.lacked
-                    heappush(self._predecessor_deadlines, (lacked.deadline, self._serial, lacked))
+                    push(self._predecessor_deadlines, (lacked.entry[2], self._serial, lacked))
                 if not pending.registered:
                     pending.registered = True
                     self.by_id[parsed.id] = pending
-                    heappush(self._own_deadlines, (parsed.deadline, self._serial, pending))
+                    push(self._own_deadlines, (parsed.name.entry[2], self._serial, pending))
         self.unregistered.clear()
 
     def take_expired(self, now: Instant) -> Pending | None:
