@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from precede.core.errors import BadInput
 from precede.files import lines as line_files
 from precede.files.lines import MAX_LINE
 from precede.files.rejects import Reject
@@ -49,7 +51,7 @@ def read(folder: Path, text: str) -> tuple[list[Reject], dict[str, Trip], Summar
     try:
         for reject in read_calls(Feed(folder), summary, trips, OTHERS, STOPS, frozenset()):
             rejects.append(reject)
-    except gtfs_feed.BadInput as error:
+    except BadInput as error:
         rejects.append(str(error))
     return rejects, trips, summary
 
@@ -83,6 +85,17 @@ def test_of_two_columns_with_one_name_the_last_one_counts(tmp_path):
     by_column, by_line = read_both_ways(tmp_path, rows, "\n", header)
     assert by_column == by_line
     assert len(by_column[1]["today"].calls) == 20
+
+
+def test_a_bad_line_before_the_damage_of_an_archive_is_reported_first(tmp_path):
+    rows = ["never1,8:00:00,8:00:00,1,1"] * 3_000
+    rows[1_500] = "never1,\0,8:00:00,1,1"
+    with zipfile.ZipFile(tmp_path / "feed.zip", "w") as archive:
+        archive.writestr("stop_times.txt", "\n".join([HEADER, *rows, "never2,8:00:00,8:00:00,1,1", ""]))
+    content = (tmp_path / "feed.zip").read_bytes()
+    (tmp_path / "feed.zip").write_bytes(content.replace(b"never2", b"never3"))  # now its checksum is wrong
+    with pytest.raises(BadInput, match=r"stop_times\.txt:1502: a binary file"):
+        list(read_calls(Feed(tmp_path / "feed.zip"), Summary("feed", "gtfs"), {}, OTHERS, STOPS, frozenset()))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

@@ -107,8 +107,8 @@ class NumberedLines(Iterator[tuple[int, str]]):
             while size < PLAIN_BYTES and self._failure is None and (data := self._read(_BLOCK)):
                 parts.append(data)
                 size += len(data)
-        except (EOFError, OSError, zlib.error) as error:
-            self._failure = error  # raised when the lines before it have been read
+        except Exception as error:  # of whatever archive; raised when the lines before it have been read
+            self._failure = error
         self._held = b"".join(parts)
         end = self._held.rfind(b"\n") + 1
         block = self._held[:end].replace(b"\r\n", b"\n")
