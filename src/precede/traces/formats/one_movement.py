@@ -39,6 +39,7 @@ def read_one_movement(
 ) -> Iterator[Row]:
     """Yields the segments between the rows of each node, and rejects. `content` are the rows in `lines`."""
     tracks = Tracks(summary)
+    bounds = [bounds[0] * SECOND, bounds[1] * SECOND, *bounds[2:]]
     blocks = None
     for line, text in content:
         words = text.split()
@@ -71,8 +72,6 @@ def read_one_movement(
 
 
 def _are_inside(bounds: list[float], at: Any, x: Any, y: Any) -> Any:
-    """Are these rows, or is this row, within the bounds `minTime maxTime minX maxX minY maxY`?"""
-    first, last = bounds[0] * SECOND, bounds[1] * SECOND
-    return (
-        (first <= at) & (at <= last) & (bounds[2] <= x) & (x <= bounds[3]) & (bounds[4] <= y) & (y <= bounds[5])
-    )
+    """Are these rows, or is this row, within the bounds of the first line? Its times are instants here."""
+    first, last, left, right, low, high = bounds
+    return (first <= at) & (at <= last) & (left <= x) & (x <= right) & (low <= y) & (y <= high)

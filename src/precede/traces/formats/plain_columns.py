@@ -76,9 +76,11 @@ class PlainBlocks:
         self._next_line = 0
 
     def after(self, line: int) -> Iterator[PlainBlock]:
-        """Yield blocks that follow a line, as long as they are plain. Put back a block that is not used."""
-        if self._lines is None or line < self._next_line:
-            return
+        """Return the blocks after a line, as long as they are plain. Put back a block that is not used."""
+        return iter(()) if self._lines is None or line < self._next_line else self._blocks(line)
+
+    def _blocks(self, line: int) -> Iterator[PlainBlock]:
+        assert self._lines is not None
         self._next_line = line + ROWS_BETWEEN
         while taken := self._lines.plain_block(quotes=self._table is not None):
             self._next_line = taken[0] + ROWS_BETWEEN
