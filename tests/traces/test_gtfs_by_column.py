@@ -98,6 +98,15 @@ def test_a_bad_line_before_the_damage_of_an_archive_is_reported_first(tmp_path):
         list(read_calls(Feed(tmp_path / "feed.zip"), Summary("feed", "gtfs"), {}, OTHERS, STOPS, frozenset()))
 
 
+def test_rows_are_counted_as_read_before_they_are_rejected(tmp_path):
+    rows = [f"{'never1' if place % 10 else 'unknown'},8:00:00,8:00:00,1,1" for place in range(40_000)]
+    (tmp_path / "stop_times.txt").write_text("\n".join([HEADER, *rows, ""]))
+    summary = Summary(file="feed", format="gtfs")
+    rejects = read_calls(Feed(tmp_path), summary, {}, OTHERS, STOPS, frozenset())
+    assert [summary.rows_read - 1 for _ in rejects] == list(range(0, 40_000, 10))
+    assert summary.rows_read == 40_000
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_calls_of_other_days_are_not_read_one_by_one(tmp_path, monkeypatch, end):
     rows = [

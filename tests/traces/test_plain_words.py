@@ -14,6 +14,7 @@ from hypothesis import strategies as some
 from precede.core.errors import BadInput
 from precede.core.instants import MINUTE
 from precede.files import lines as line_files
+from precede.files import rejects
 from precede.files.lines import NumberedLines
 from precede.traces.contacts import read_contacts
 from precede.traces.formats import plain_columns
@@ -22,7 +23,7 @@ from precede.traces.formats.one import read_one_events
 from precede.traces.formats.one_movement import read_one
 from precede.traces.formats.positions import read_positions
 from precede.traces.formats.tij import read_tij
-from precede.traces.records import Row, Summary
+from precede.traces.records import Row, Summary, batches
 
 Reader = Callable[[Any, Summary], Iterator[Row]]
 READERS: dict[str, Reader] = {
@@ -176,6 +177,27 @@ def test_one_odd_word_line_or_blank_in_a_regular_block(kind, odd):
             rows = [FIRST_LINES.get(kind, regular[0]), *regular[:4], other, *regular[5:], ""]
             by_column, by_line = both_ways(kind, "\n".join(rows).encode(), 1000)
             assert by_column == by_line, other
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("tij", "0 a a MED"),
+        ("one", "{at} CONN a a up"),
+        ("movement", "5 n 1 1"),
+        ("positions", "0 n 5 0 1 1"),
+    ],
+)
+def test_rejects_are_compared_with_the_rows_before_them(kind: str, line: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rejects, "MAX_REJECTS", 20)
+    lines = [FIRST_LINES[kind]] if kind in FIRST_LINES else []
+    lines += [line.replace("{at}", str(at)) for at in range(40_000)]
+    summary = Summary(file="f", format=kind)
+    numbered = NumberedLines(io.BytesIO("\n".join([*lines, ""]).encode()), "f")
+    with pytest.raises(BadInput) as caught:
+        list(batches(READERS[kind](numbered, summary), summary, 39_000))
+    read = 39_000 + summary.rows_kept
+    assert str(caught.value).startswith(f"f: 39,000 of the first {read:,} rows are rejected")
 
 
 def regular_file(kind: str) -> list[str]:

@@ -43,7 +43,7 @@ class _Last(Struct):
 
 
 class Tracks:
-    """Turns samples into segments and rejects. Counts rows as kept or rejected, not as read."""
+    """Turns samples into segments and rejects. Counts rows as read, and as kept or rejected."""
 
     def __init__(self, summary: Summary, gap: Duration | None = None, max_speed: float | None = None) -> None:
         self._summary = summary
@@ -54,6 +54,7 @@ class Tracks:
 
     def add(self, line: int, node: str, at: Instant, x: float, y: float) -> Iterator[Row]:
         """Add one sample. Yields the segment that it ends, or a reject; nothing for a track's first sample."""
+        self._summary.rows_read += 1
         last = self._tracks.get(node)
         if last is None:
             self._nodes.add(node)
@@ -104,6 +105,7 @@ class Tracks:
             for line, sample in enumerate(zip(nodes, *columns, strict=True), samples.first_line):
                 yield from self.add(line, *sample)
             return
+        self._summary.rows_read += len(samples.at)
         self._summary.rows_kept += len(samples.at)
         for name, index in zip(names, order[np.append(~is_step, True)].tolist(), strict=True):
             self._nodes.add(name)

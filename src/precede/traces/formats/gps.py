@@ -57,14 +57,15 @@ def read_gps(
     tracks = Tracks(summary, gap, max_speed)
     with open_lines() as lines:
         for fix in _fixes(lines, summary, columns):
-            summary.rows_read += 1
             if isinstance(fix, _Unusable):
+                summary.rows_read += 1
                 yield summary.reject(fix.line, fix.reason)
                 continue
             line, node, at, latitude, longitude = fix
             try:
                 x, y = projection.place(latitude, longitude)
             except BadRow as error:
+                summary.rows_read += 1
                 yield summary.reject(line, str(error))
                 continue
             yield from tracks.add(line, node, at, x, y)

@@ -110,7 +110,6 @@ class Feed:
                 if unneeded is None or blocks is None:
                     continue
                 for block in blocks.after(line):
-                    summary.rows_read += block.rows
                     for place, values in unneeded.others(block, summary):
                         yield block.first + place, dict(zip(header, values, strict=True))
 
@@ -138,15 +137,18 @@ class Unneeded(NamedTuple):
         return PlainBlocks(lines, len(header), (last,), ())
 
     def others(self, block: PlainBlock, summary: Summary) -> Iterator[tuple[int, list[str]]]:
-        """Count the unneeded rows of a block. Yield the place and the fields of each other row."""
+        """Count the rows of a block, unneeded ones as kept. Yield the place and the fields of each other."""
         names, codes = block.names[0]
         is_other = np.array([name not in self.values for name in names])[codes]
         if unneeded := block.rows - int(np.count_nonzero(is_other)):
             summary.rows_kept += unneeded
             summary.note(self.note, unneeded)
         texts = block.data.decode("ascii").split("\n")
+        before = summary.rows_read
         for place in np.flatnonzero(is_other).tolist():
+            summary.rows_read = before + place + 1
             yield place, fields_of_csv(texts[place])
+        summary.rows_read = before + block.rows
 
 
 class Trip(Struct):

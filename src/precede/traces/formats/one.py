@@ -49,6 +49,7 @@ class _Contacts:
     def add(self, rows: Iterable[tuple[int, Instant, str, str, bool]]) -> Iterator[Row]:
         """Apply each `up` or `down` of a pair; yields contacts that are certain now, and rejects."""
         for line, at, a, b, is_up in rows:
+            self.summary.rows_read += 1
             try:
                 if a == b:
                     raise BadRow(f"a node in contact with itself: {a}")
@@ -135,10 +136,10 @@ def read_one_events(content: Iterable[tuple[int, str]], summary: Summary, lines:
     blocks = None
     for line, text in content:
         words = text.split()
-        summary.rows_read += 1
         try:
             yield from _event(line, words, contacts)
         except BadRow as error:
+            summary.rows_read += 1
             yield summary.reject(line, str(error))
         if blocks is None:
             if len(words) < 5 or words[1].upper() != "CONN":
@@ -149,7 +150,6 @@ def read_one_events(content: Iterable[tuple[int, str]], summary: Summary, lines:
             if rows is None:
                 blocks.put_back(block)
                 break
-            summary.rows_read += block.rows
             yield from contacts.add(rows)
     yield from contacts.finish()
 
@@ -188,6 +188,7 @@ def _event(line: int, words: list[str], contacts: _Contacts) -> Iterator[Row]:
         row = MessageRow(name_of(words[2]), name_of(words[3]), name_of(words[4]), at, int(size))
         contacts.nodes.add(row.source)
         contacts.nodes.add(row.destination)
+        contacts.summary.rows_read += 1
         contacts.summary.rows_kept += 1
         contacts.extend(at)
         yield row

@@ -45,13 +45,13 @@ def read_one_movement(
         words = text.split()
         if blocks is None:
             blocks = PlainBlocks(lines, len(words), (1,), (0, 2, 3), blank_in(text))
-        summary.rows_read += 1
         try:
             if len(words) < 4:
                 raise BadRow("too few fields")
             at, node = instant(words[0]), name_of(words[1])
             x, y = coordinate(words[2], "x"), coordinate(words[3], "y")
         except BadRow as error:
+            summary.rows_read += 1
             yield summary.reject(line, str(error))
             continue
         if not _are_inside(bounds, at, x, y):
@@ -63,7 +63,6 @@ def read_one_movement(
             if times is None or not are_coordinates(xs, ys):
                 blocks.put_back(block)
                 break
-            summary.rows_read += block.rows
             outside = np.count_nonzero(~_are_inside(bounds, times, xs, ys))
             if outside:
                 summary.note(_OUTSIDE, int(outside))

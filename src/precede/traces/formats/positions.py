@@ -109,10 +109,10 @@ def read_positions(
             blocks = table.blocks(lines, text)
             if is_header:
                 continue
-        summary.rows_read += 1
         try:
             node, at, x, y = table.row(text)
         except BadRow as error:
+            summary.rows_read += 1
             yield summary.reject(line, str(error))
             continue
         yield from tracks.add(line, node, at, x, y)
@@ -121,7 +121,6 @@ def read_positions(
             if samples is None:
                 blocks.put_back(block)
                 break
-            summary.rows_read += block.rows
             yield from tracks.add_block(samples)
     yield from tracks.finish()
 

@@ -24,7 +24,6 @@ def read_tij(
         words = text.split()
         if blocks is None:
             blocks = PlainBlocks(lines, len(words), (1, 2), (0,), blank_in(text))
-        summary.rows_read += 1
         try:
             if len(words) < 3:
                 raise BadRow("too few fields")
@@ -32,6 +31,7 @@ def read_tij(
                 raise BadInput(f"{summary.file}:{line}: contacts of The ONE, not SocioPatterns: use --as one")
             row = line, instant(words[0]), name_of(words[1]), name_of(words[2])
         except BadRow as error:
+            summary.rows_read += 1
             yield summary.reject(line, str(error))
             continue
         yield from contacts.add([row])
@@ -40,7 +40,6 @@ def read_tij(
             if rows is None:
                 blocks.put_back(block)
                 break
-            summary.rows_read += block.rows
             yield from contacts.add(rows)
     yield from contacts.finish()
 
@@ -66,6 +65,7 @@ class _Contacts:
         """Add windows: line, end, names. Yields the contacts that ended before, and rejects."""
         summary, window = self._summary, self._window
         for line, at, a, b in rows:
+            summary.rows_read += 1
             if a == b:
                 yield summary.reject(line, f"a node in contact with itself: {a}")
                 continue
