@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,18 @@ def test_rejects_are_compared_with_the_rows_before_them(kind: str, line: str, mo
         list(batches(READERS[kind](numbered, summary), summary, 39_000))
     read = 39_000 + summary.rows_kept
     assert str(caught.value).startswith(f"f: 39,000 of the first {read:,} rows are rejected")
+
+
+def test_frames_and_speeds_outside_the_range_of_numbers_give_no_warning():
+    rows = [*(f"1 {frame} 0 0" for frame in range(80_000)), "1 1e308 0 0"]
+    summary = Summary(file="f", format="positions")
+    numbered = NumberedLines(io.BytesIO("\n".join([*rows, ""]).encode()), "f")
+    columns = ["node", "frame", "x", "y"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = list(read_positions(numbered, summary, columns, framerate=0.1, gap=2**60, max_speed=1e308))
+    assert kept[-1] == ("f", 80_001, "time is not finite: 'inf'")
+    assert summary.rows_kept == 80_000
 
 
 def regular_file(kind: str) -> list[str]:

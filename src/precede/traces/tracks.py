@@ -125,7 +125,7 @@ class Tracks:
             return False
         if self._limit is not None:
             ways = np.hypot(samples.x[after] - samples.x[before], samples.y[after] - samples.y[before])
-            if (ways > 0.999 * self._limit * steps).any():  # `add` decides with the last digit of its own hypot
+            if (ways / steps > 0.999 * self._limit).any():  # `add` decides with the last digit of its own hypot
                 return False
         return self._summary.nodes + len(samples.names) <= MAX_NODES
 

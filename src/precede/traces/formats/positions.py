@@ -73,7 +73,8 @@ class _Table(Struct):
     def samples(self, block: PlainBlock) -> Samples | None:
         """Return all rows of a block; None if one of them would be rejected."""
         time, x, y = block.numbers
-        at = instants_of(time * self.seconds_per_unit)
+        with np.errstate(all="ignore"):  # a time out of range makes the block irregular
+            at = instants_of(time * self.seconds_per_unit)
         if at is None or not are_coordinates(x, y):
             return None
         column = block.names[0]
