@@ -45,7 +45,7 @@ def add_contact_csv(
             header = _header(values, columns, summary, line)
             a, b, start, end = header or (a, b, start, end)
             most = max(a, b, start, end)
-            blocks = PlainBlocks(lines, len(values), (a, b), (start, end))
+            blocks = PlainBlocks(lines, len(values), (a, b), (start, end), contacts.add_block)
             if header:
                 continue
         summary.rows_read += 1
@@ -55,10 +55,8 @@ def add_contact_csv(
             contacts.add(line, values[a], values[b], values[start], values[end])
         except BadRow as error:
             yield summary.reject(line, str(error))
-        for block in blocks.after(line):
-            if not contacts.add_block(block):
-                blocks.put_back(block)
-                break
+        for _ in blocks.after(line):
+            pass  # the rows are added
 
 
 def read_presence_csv(

@@ -103,7 +103,7 @@ def _fixes(
             f"{shown(first[1])}; name it with --columns {absent[0]}=…"
         )
     indices = [places[name] for name in COLUMNS]
-    blocks = PlainBlocks(lines, len(fields_of_csv(first[1])), indices[:1], indices[1:])
+    blocks = PlainBlocks(lines, len(fields_of_csv(first[1])), indices[:1], indices[1:], _fixes_of)
     for line, text in content:
         values = fields_of_csv(text)
         try:
@@ -115,11 +115,7 @@ def _fixes(
             yield _Unusable(line, str(error))
             continue
         yield line, node, at, latitude, longitude
-        for block in blocks.after(line):
-            fixes = _fixes_of(block)
-            if fixes is None:
-                blocks.put_back(block)
-                break
+        for fixes in blocks.after(line):
             yield from fixes
 
 

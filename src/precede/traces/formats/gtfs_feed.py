@@ -101,17 +101,17 @@ class Feed:
                     absent = [name for name in needed if name not in header]
                     if absent:
                         raise BadInput(f"{self.path.name}/{table}:{line}: no column {absent[0]}")
-                    blocks = unneeded.blocks(lines, header) if unneeded is not None else None
+                    blocks = unneeded.blocks(lines, header, summary) if unneeded is not None else None
                     continue
                 summary.rows_read += 1
                 row = dict(zip(header, values, strict=False))
                 if unneeded is None or not unneeded.takes(row, summary):
                     yield line, row
-                if unneeded is None or blocks is None:
+                if blocks is None:
                     continue
-                for block in blocks.after(line):
-                    for place, values in unneeded.others(block, summary):
-                        yield block.first + place, dict(zip(header, values, strict=True))
+                for others in blocks.after(line):
+                    for place, values in others:
+                        yield place, dict(zip(header, values, strict=True))
 
 
 class Unneeded(NamedTuple):
@@ -132,12 +132,14 @@ class Unneeded(NamedTuple):
         summary.note(self.note)
         return True
 
-    def blocks(self, lines: object, header: list[str]) -> PlainBlocks:
+    def blocks(
+        self, lines: object, header: list[str], summary: Summary
+    ) -> PlainBlocks[Iterator[tuple[int, list[str]]]]:
         last = max(place for place, name in enumerate(header) if name == self.column)
-        return PlainBlocks(lines, len(header), (last,), ())
+        return PlainBlocks(lines, len(header), (last,), (), lambda block: self._others(block, summary))
 
-    def others(self, block: PlainBlock, summary: Summary) -> Iterator[tuple[int, list[str]]]:
-        """Count the rows of a block, unneeded ones as kept. Yield the place and the fields of each other."""
+    def _others(self, block: PlainBlock, summary: Summary) -> Iterator[tuple[int, list[str]]]:
+        """Count the rows of a block, unneeded ones as kept. Yield the line and the fields of each other."""
         names, codes = block.names[0]
         is_other = np.array([name not in self.values for name in names])[codes]
         if unneeded := block.rows - int(np.count_nonzero(is_other)):
@@ -147,7 +149,7 @@ class Unneeded(NamedTuple):
         before = summary.rows_read
         for place in np.flatnonzero(is_other).tolist():
             summary.rows_read = before + place + 1
-            yield place, fields_of_csv(texts[place])
+            yield block.first + place, fields_of_csv(texts[place])
         summary.rows_read = before + block.rows
 
 

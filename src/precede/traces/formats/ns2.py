@@ -97,15 +97,11 @@ class _Trace:
 def read_ns2(lines: Iterable[tuple[int, str]], summary: Summary, presence: Presence = "whole") -> Iterator[Row]:
     """Yields segments and rejects; memory holds one motion per node."""
     trace = _Trace(summary, presence)
-    blocks = PlainBlocks(lines, 8, (3, 4), (2, 5, 6, 7), " ", _moves_in)
+    blocks = PlainBlocks(lines, 8, (3, 4), (2, 5, 6, 7), _rows, " ", _moves_in)
     for line, text in data_lines(lines):
         yield from _row(line, text, trace)
-        for block in blocks.after(line):
-            rows = _rows(block)
-            if rows is None:
-                blocks.put_back(block)
-                break
-            for place, row in enumerate(rows, block.first):
+        for rows in blocks.after(line):
+            for place, row in rows:
                 yield from _row(place, row, trace)
     yield from trace.finish()
 
@@ -150,8 +146,8 @@ def _moves_in(block: bytes) -> bytes | None:
     return table.replace(b'"\n', b"\n") if table.count(b'"\n') == table.count(b"\n") else None
 
 
-def _rows(block: PlainBlock) -> Iterator[str | _Move] | None:
-    """Return the rows of a block, those that are a `setdest` parsed; None if one of these is something else."""
+def _rows(block: PlainBlock) -> Iterator[tuple[int, str | _Move]] | None:
+    """Return the rows of a block with their lines, each `setdest` parsed; None if one is irregular."""
     nodes, verbs = block.names
     matches = [_QUOTED_NODE.fullmatch(name) for name in nodes.names]
     names = [match[1] for match in matches if match and "$god_" not in match[1]]
@@ -160,7 +156,8 @@ def _rows(block: PlainBlock) -> Iterator[str | _Move] | None:
         return None
     node = NameColumn(names, nodes.codes).each()
     moves = zip(at.tolist(), node, x.tolist(), y.tolist(), speed.tolist(), strict=True)
-    return moves if block.rows == block.data.count(b"\n") else _all_rows(block, moves)
+    has_others = block.rows < block.data.count(b"\n")
+    return enumerate(_all_rows(block, moves) if has_others else moves, block.first)
 
 
 def _all_rows(block: PlainBlock, moves: Iterator[_Move]) -> Iterator[str | _Move]:

@@ -144,12 +144,8 @@ def read_one_events(content: Iterable[tuple[int, str]], summary: Summary, lines:
         if blocks is None:
             if len(words) < 5 or words[1].upper() != "CONN":
                 continue
-            blocks = PlainBlocks(lines, len(words), (1, 2, 3, 4), (0,), blank_in(text))
-        for block in blocks.after(line):
-            rows = _contact_events(block)
-            if rows is None:
-                blocks.put_back(block)
-                break
+            blocks = PlainBlocks(lines, len(words), (1, 2, 3, 4), (0,), _contact_events, blank_in(text))
+        for rows in blocks.after(line):
             yield from contacts.add(rows)
     yield from contacts.finish()
 

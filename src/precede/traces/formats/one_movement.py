@@ -14,7 +14,7 @@ from precede.core.instants import SECOND
 from precede.files.lines import BadRow, data_lines, name_of
 from precede.traces.formats.columns import is_numeric
 from precede.traces.formats.one import read_one_events
-from precede.traces.formats.plain_columns import PlainBlocks, are_coordinates, blank_in, instants_of
+from precede.traces.formats.plain_columns import PlainBlock, PlainBlocks, are_coordinates, blank_in, instants_of
 from precede.traces.lines import coordinate, instant
 from precede.traces.records import Row, Summary
 from precede.traces.tracks import Samples, Tracks
@@ -44,7 +44,7 @@ def read_one_movement(
     for line, text in content:
         words = text.split()
         if blocks is None:
-            blocks = PlainBlocks(lines, len(words), (1,), (0, 2, 3), blank_in(text))
+            blocks = PlainBlocks(lines, len(words), (1,), (0, 2, 3), _samples, blank_in(text))
         try:
             if len(words) < 4:
                 raise BadRow("too few fields")
@@ -57,17 +57,21 @@ def read_one_movement(
         if not _are_inside(bounds, at, x, y):
             summary.note(_OUTSIDE)
         yield from tracks.add(line, node, at, x, y)
-        for block in blocks.after(line):
-            times = instants_of(block.numbers[0])
-            _, xs, ys = block.numbers
-            if times is None or not are_coordinates(xs, ys):
-                blocks.put_back(block)
-                break
-            outside = np.count_nonzero(~_are_inside(bounds, times, xs, ys))
+        for samples in blocks.after(line):
+            outside = np.count_nonzero(~_are_inside(bounds, samples.at, samples.x, samples.y))
             if outside:
                 summary.note(_OUTSIDE, int(outside))
-            yield from tracks.add_block(Samples(block.first, *block.names[0], times, xs, ys))
+            yield from tracks.add_block(samples)
     yield from tracks.finish()
+
+
+def _samples(block: PlainBlock) -> Samples | None:
+    """Return all rows of a block; None if one of them would be rejected."""
+    seconds, x, y = block.numbers
+    at = instants_of(seconds)
+    if at is None or not are_coordinates(x, y):
+        return None
+    return Samples(block.first, *block.names[0], at, x, y)
 
 
 def _are_inside(bounds: list[float], at: Any, x: Any, y: Any) -> Any:

@@ -8,7 +8,7 @@ spelling. Else the reader reads its lines one by one, and names line and cause o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from precede.traces.lines import MAX_SECONDS, MOST_METRES
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 ROWS_BETWEEN: Final = 10_000
 """So many lines are read one by one before the next block is tried."""
+_Rows = TypeVar("_Rows")
 MOST_COLUMNS: Final = 256
 """A parser by column needs memory for every column, also for those of a file that is nothing but commas."""
 
@@ -52,9 +53,10 @@ class PlainBlock(NamedTuple):
         return range(self.first, self.first + self.rows)
 
 
-class PlainBlocks:
+class PlainBlocks(Generic[_Rows]):
     """Takes blocks from the lines of a file. `names` and `numbers` are the places of our columns.
 
+    `rows_of` returns the reader's rows of a block; None or False if the reader has to look at every line.
     `separator` is a comma or a blank (`blank_in`). If lines have quotes, `table` returns those lines of a block
     that form a table, without quotes; None if the block is irregular.
     """
@@ -65,6 +67,7 @@ class PlainBlocks:
         width: int,
         names: Sequence[int],
         numbers: Sequence[int],
+        rows_of: Callable[[PlainBlock], _Rows | None],
         separator: str = ",",
         table: Callable[[bytes], bytes | None] | None = None,
     ) -> None:
@@ -72,28 +75,25 @@ class PlainBlocks:
         is_usual = len(places) == len(names) + len(numbers) and max(places) < width <= MOST_COLUMNS
         self._lines = lines if isinstance(lines, NumberedLines) and is_usual else None
         self._width, self._names, self._numbers = width, names, numbers
-        self._separator, self._table = separator, table
+        self._rows_of, self._separator, self._table = rows_of, separator, table
         self._next_line = 0
 
-    def after(self, line: int) -> Iterator[PlainBlock]:
-        """Return the blocks after a line, as long as they are plain. Put back a block that is not used."""
-        return iter(()) if self._lines is None or line < self._next_line else self._blocks(line)
+    def after(self, line: int) -> Iterator[_Rows]:
+        """Return the rows of the blocks after a line, as long as they are regular; mostly none is tried."""
+        return iter(()) if self._lines is None or line < self._next_line else self._blocks(self._lines, line)
 
-    def _blocks(self, line: int) -> Iterator[PlainBlock]:
-        assert self._lines is not None
+    def _blocks(self, lines: NumberedLines, line: int) -> Iterator[_Rows]:
         self._next_line = line + ROWS_BETWEEN
-        while taken := self._lines.plain_block(quotes=self._table is not None):
-            self._next_line = taken[0] + ROWS_BETWEEN
-            table = taken[1] if self._table is None else self._table(taken[1])
+        while taken := lines.plain_block(quotes=self._table is not None):
+            first, data = taken
+            self._next_line = first + ROWS_BETWEEN
+            table = data if self._table is None else self._table(data)
             columns = None if table is None else self._parsed(table)
-            if columns is None:
-                self._lines.put_back(taken[1])
+            rows = None if columns is None else self._rows_of(PlainBlock(first, *columns, data))
+            if not rows:
+                lines.put_back(data)
                 return
-            yield PlainBlock(taken[0], *columns, taken[1])
-
-    def put_back(self, block: PlainBlock) -> None:
-        assert self._lines is not None
-        self._lines.put_back(block.data)
+            yield rows
 
     def _parsed(self, block: bytes) -> tuple[list[NameColumn], list[Floats]] | None:
         import pyarrow as pa

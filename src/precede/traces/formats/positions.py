@@ -64,13 +64,14 @@ class _Table(Struct):
         x, y = coordinate(values[self.x], "x"), coordinate(values[self.y], "y")
         return name_of(name), instant(repr(at)), x * self.metres_per_unit, y * self.metres_per_unit
 
-    def blocks(self, lines: object, text: str) -> PlainBlocks:
+    def blocks(self, lines: object, text: str) -> PlainBlocks[Samples]:
         """Return the blocks of lines that can be parsed by column; `text` is the first line."""
         separator = "," if self.commas else blank_in(text)
         width = len(fields_of_csv(text) if self.commas else text.split())
-        return PlainBlocks(lines, width, (self.node,), (self.time, self.x, self.y), separator)
+        numbers = self.time, self.x, self.y
+        return PlainBlocks(lines, width, (self.node,), numbers, self._samples, separator)
 
-    def samples(self, block: PlainBlock) -> Samples | None:
+    def _samples(self, block: PlainBlock) -> Samples | None:
         """Return all rows of a block; None if one of them would be rejected."""
         time, x, y = block.numbers
         with np.errstate(all="ignore"):  # a time out of range makes the block irregular
@@ -117,11 +118,7 @@ def read_positions(
             yield summary.reject(line, str(error))
             continue
         yield from tracks.add(line, node, at, x, y)
-        for block in blocks.after(line):
-            samples = table.samples(block)
-            if samples is None:
-                blocks.put_back(block)
-                break
+        for samples in blocks.after(line):
             yield from tracks.add_block(samples)
     yield from tracks.finish()
 

@@ -23,7 +23,7 @@ def read_tij(
     for line, text in data_lines(lines):
         words = text.split()
         if blocks is None:
-            blocks = PlainBlocks(lines, len(words), (1, 2), (0,), blank_in(text))
+            blocks = PlainBlocks(lines, len(words), (1, 2), (0,), _rows, blank_in(text))
         try:
             if len(words) < 3:
                 raise BadRow("too few fields")
@@ -35,11 +35,7 @@ def read_tij(
             yield summary.reject(line, str(error))
             continue
         yield from contacts.add([row])
-        for block in blocks.after(line):
-            rows = _rows(block)
-            if rows is None:
-                blocks.put_back(block)
-                break
+        for rows in blocks.after(line):
             yield from contacts.add(rows)
     yield from contacts.finish()
 
