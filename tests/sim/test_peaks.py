@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
+import msgspec
+import pytest
+
+from precede.core.compiling import is_compiled
 from precede.core.peaks import Peaks
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
+from precede.protocols import registry
+from precede.protocols.guidec2021 import causal_barrier
 
 MESH = {"kind": "point_to_point", "nodes": 8, "delay": "exponential(0.5)"}
 TALK = {"every": "exponential(0.4)", "until": "30s", "size": 10}
@@ -77,3 +84,35 @@ def test_peaks_begin_anew_with_the_sizes_of_the_last_sample():
     peaks.restart()
     peaks.note({"pending": 2})
     assert peaks.largest == {"pending": 3}
+
+
+@pytest.mark.parametrize("name", ["unordered", "fifo", "vector_clock", "hash_dag", "causal_barrier"])
+@pytest.mark.parametrize("dissemination", ["direct", "epidemic"])
+def test_counted_sizes_are_those_of_mappings(name: str, dissemination: str):
+    entry = registry.find(name)
+    if name == "causal_barrier" and is_compiled(causal_barrier):
+        pytest.skip("no interpreted class extends the compiled one")
+
+    class WithoutCounts(entry.ordering):  # type: ignore[misc, name-defined]
+        def counted_sizes(self) -> None:
+            return None
+
+        def sizes(self) -> Mapping[str, int]:
+            return super().counted_sizes().mapping()
+
+    run = Run(
+        protocol=name,
+        options={"dissemination": dissemination},
+        seed=4,
+        world=MESH,
+        workload=TALK,
+        faults={"crashes": [{"node": "1", "at": "9s"}]},
+        end="30s",
+        gauges="2s",
+    )
+    sink, plain = TableSink(), TableSink()
+    carry_out(run, sink)
+    carry_out(run, plain, msgspec.structs.replace(entry, ordering=WithoutCounts))
+    assert sink.gauges().equals(plain.gauges())
+    assert sink.events().equals(plain.events())
+    assert len(set(sink.gauges()["peak"].to_pylist())) > 3

@@ -15,7 +15,7 @@ from mypy_extensions import i64
 
 @final
 class Sizes:
-    """Two to four sizes of a part of a node, by name, and the largest value of each since the last `restart`.
+    """Up to four sizes of a part of a node, by name, and the largest value of each since the last `restart`.
 
     A simulator looks at the sizes after every input; dictionaries took a tenth of the time of an epidemic.
     """
@@ -43,7 +43,7 @@ class Sizes:
         self._most_third: i64 = 0
         self._most_fourth: i64 = 0
 
-    def set(self, first: i64, second: i64, third: i64 = 0, fourth: i64 = 0) -> Sizes:
+    def set(self, first: i64, second: i64 = 0, third: i64 = 0, fourth: i64 = 0) -> Sizes:
         """Set the sizes, in the order of the names."""
         self._first, self._second, self._third, self._fourth = first, second, third, fourth
         self._most_first = max(self._most_first, first)

@@ -22,6 +22,7 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
+from precede.core.peaks import Sizes
 from precede.protocols.guidec2021.cut import Barrier, Cut, Predecessor
 from precede.protocols.guidec2021.options import CausalBarrierOptions
 from precede.protocols.layered.envelope import Envelope
@@ -66,6 +67,7 @@ class CausalBarrier(Ordering):
         self._barrier: dict[Stream, int] = {}
         self._delivered: dict[Stream, int] = {}
         self._pending: dict[MessageId, Pending] = {}
+        self._sizes = Sizes("causal_barrier", "co_delivered", "pending")
         self._waiting_for: dict[Predecessor, list[Pending]] = {}
         self._held = HeldMessages(self._durable)
 
@@ -271,11 +273,10 @@ class CausalBarrier(Ordering):
         )
 
     def sizes(self) -> Mapping[str, int]:
-        return {
-            "causal_barrier": len(self._barrier),
-            "co_delivered": len(self._delivered),
-            "pending": len(self._pending),
-        }
+        return self.counted_sizes().mapping()
+
+    def counted_sizes(self) -> Sizes:
+        return self._sizes.set(len(self._barrier), len(self._delivered), len(self._pending))
 
 
 ENTRY: Final = Entry(

@@ -10,10 +10,12 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
+from precede.core.peaks import Sizes
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
+from precede.protocols.layered.parsed_envelopes import Batch
 from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable
 from precede.protocols.registry import Entry
@@ -34,7 +36,8 @@ class Fifo(Ordering):
         self._durable: bool = context.options.durable
         self._delivered: dict[tuple[NodeId, int], int] = {}
         self._held = HeldMessages(self._durable)
-        self._pending: dict[MessageId, tuple[Envelope, Instant]] = {}
+        self._pending: dict[MessageId, tuple[Deliver, Instant]] = {}
+        self._sizes = Sizes("pending", "delivered_entries")
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         for key, value in saved_under(saved, "done"):
@@ -56,20 +59,27 @@ class Fifo(Ordering):
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         for envelope in envelopes:
-            id = envelope.message.id
-            if self._delivered.get((id.source, id.incarnation), 0) + 1 == id.number:
-                self._deliver(envelope, effects)
-                self._wake(id, effects)
-            else:
-                self._pending[id] = (envelope, now)
-                self._held.hold(envelope, effects)
+            self._take(envelope, Deliver(envelope.message, envelope), now, effects)
 
-    def _deliver(self, envelope: Envelope, effects: list[Effect]) -> None:
+    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
+        for parsed in batch.contents:
+            self._take(parsed.envelope, parsed.deliver, now, effects)
+
+    def _take(self, envelope: Envelope, deliver: Deliver, now: Instant, effects: list[Effect]) -> None:
         id = envelope.message.id
+        if self._delivered.get((id.source, id.incarnation), 0) + 1 == id.number:
+            self._deliver(deliver, effects)
+            self._wake(id, effects)
+        else:
+            self._pending[id] = (deliver, now)
+            self._held.hold(envelope, effects)
+
+    def _deliver(self, deliver: Deliver, effects: list[Effect]) -> None:
+        id = deliver.message.id
         self._delivered[id.source, id.incarnation] = id.number
         if self._durable:
             effects.append(Persist(("done", id.source, id.incarnation), id.number))
-        effects.append(Deliver(envelope.message, envelope))
+        effects.append(deliver)
 
     def _wake(self, id: MessageId, effects: list[Effect]) -> None:
         """Deliver the messages that follow a delivered one in its stream without a gap."""
@@ -101,7 +111,10 @@ class Fifo(Ordering):
         ]
 
     def sizes(self) -> Mapping[str, int]:
-        return {"pending": len(self._pending), "delivered_entries": len(self._delivered)}
+        return self.counted_sizes().mapping()
+
+    def counted_sizes(self) -> Sizes:
+        return self._sizes.set(len(self._pending), len(self._delivered))
 
 
 ENTRY: Final = Entry(

@@ -11,15 +11,17 @@ from typing import Annotated, ClassVar, Final, TypeAlias
 
 import msgspec
 
-from precede.core.effects import Deliver, Discard, Effect, Effects, Persist
+from precede.core.effects import Discard, Effect, Effects, Persist
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
+from precede.core.peaks import Sizes
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
+from precede.protocols.layered.parsed_envelopes import Batch, ParsedEnvelope
 from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable, duration
 from precede.protocols.registry import Entry
@@ -55,15 +57,18 @@ class HashDag(Ordering):
         self._heads: dict[Digest, None] = {}
         self._delivered: dict[Digest, MessageId] = {}
         self._ids: dict[MessageId, None] = {}
-        self._pending: dict[MessageId, tuple[Envelope, Digest, Instant]] = {}
+        self._pending: dict[MessageId, tuple[ParsedEnvelope, Instant]] = {}
         self._waiting_for: dict[Digest, list[MessageId]] = {}
+        self._sizes = Sizes("heads", "graph", "pending")
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         self._restore_graph(saved)
         effects = self._own.start(saved, Parents)
         for envelope in self._own.kept:
             if envelope.message.id not in self._ids:
-                effects.append(self._enter(envelope, digest_of(envelope)))
+                id, parents, digest = envelope.message.id, envelope.stamp, digest_of(envelope)
+                self._enter(id, parents, digest)
+                effects.append(_done(id, parents, digest))
         for envelope in self._held.resume(saved, Parents, self.knows, effects):
             self.arrive((envelope,), now, effects)
         return effects
@@ -91,66 +96,67 @@ class HashDag(Ordering):
         envelope = Envelope(message, parents, deadline, None, size, len(parents), now)
         effects = self._own.accept(envelope)
         digest = digest_of(envelope)
-        saved = self._enter(envelope, digest)
+        self._enter(message.id, parents, digest)
         if self._durable:
-            effects.insert(1, saved)
+            effects.insert(1, _done(message.id, parents, digest))
         self._wake(digest, effects)  # only a liar's message waits for one that did not exist
         return envelope, effects
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        for envelope in envelopes:
-            id = envelope.message.id
-            if id in self._ids:
-                effects.append(Discard(envelope.message, "duplicate"))
-                continue
-            digest = digest_of(envelope)
-            lacked = self._lacked(envelope)
-            if lacked is None:
-                self._deliver(envelope, digest, effects)
-                self._wake(digest, effects)
-                continue
-            self._pending[id] = (envelope, digest, now)
-            self._waiting_for.setdefault(lacked, []).append(id)
-            self._held.hold(envelope, effects)
+        self.arrive_batch(Batch([ParsedEnvelope(envelope) for envelope in envelopes]), now, effects)
 
-    def _lacked(self, envelope: Envelope) -> Digest | None:
+    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
+        for parsed in batch.contents:
+            if parsed.id in self._ids:
+                effects.append(Discard(parsed.message, "duplicate"))
+                continue
+            if parsed.digest is None:
+                parsed.digest = digest_of(parsed.envelope)
+            lacked = self._lacked(parsed)
+            if lacked is None:
+                self._deliver(parsed, effects)
+                self._wake(parsed.digest, effects)
+                continue
+            self._pending[parsed.id] = (parsed, now)
+            self._waiting_for.setdefault(lacked, []).append(parsed.id)
+            self._held.hold(parsed.envelope, effects)
+
+    def _lacked(self, parsed: ParsedEnvelope) -> Digest | None:
         """Return one parent of a message that is not delivered yet, or None if there is none."""
-        parents: Parents = envelope.stamp
+        parents: Parents = parsed.stamp
         for parent in parents:
             if parent not in self._delivered:
                 return parent
         return None
 
-    def _deliver(self, envelope: Envelope, digest: Digest, effects: list[Effect]) -> None:
-        saved = self._enter(envelope, digest)
+    def _deliver(self, parsed: ParsedEnvelope, effects: list[Effect]) -> None:
+        self._enter(parsed.id, parsed.stamp, parsed.digest)
         if self._durable:
-            effects.append(saved)
-        effects.append(Deliver(envelope.message, envelope))
-        self._held.release(envelope.message.id, effects)
+            effects.append(_done(parsed.id, parsed.stamp, parsed.digest))
+        effects.append(parsed.deliver)
+        self._held.release(parsed.id, effects)
 
     def _wake(self, digest: Digest, effects: list[Effect]) -> None:
         """Deliver the messages that waited for this one, then those that waited for these."""
         delivered = [digest]
         for parent in delivered:
             for id in self._waiting_for.pop(parent, ()):
-                envelope, digest, _ = self._pending[id]
-                lacked = self._lacked(envelope)
+                parsed, _ = self._pending[id]
+                lacked = self._lacked(parsed)
                 if lacked is not None:
                     self._waiting_for.setdefault(lacked, []).append(id)
                     continue
                 del self._pending[id]
-                self._deliver(envelope, digest, effects)
-                delivered.append(digest)
+                self._deliver(parsed, effects)
+                delivered.append(parsed.digest)
 
-    def _enter(self, envelope: Envelope, digest: Digest) -> Persist:
-        """Add a message to the graph. Returns the effect that persists it."""
-        id = envelope.message.id
-        for parent in envelope.stamp:
+    def _enter(self, id: MessageId, parents: Parents, digest: Digest) -> None:
+        """Add a message to the graph."""
+        for parent in parents:
             self._heads.pop(parent, None)
         self._heads[digest] = None
         self._delivered[digest] = id
         self._ids[id] = None
-        return Persist(("done", id.source, id.incarnation, id.number), (id, digest, envelope.stamp))
 
     def knows(self, id: MessageId) -> bool:
         return id in self._ids or id in self._pending
@@ -160,14 +166,22 @@ class HashDag(Ordering):
 
     def waiting(self) -> Sequence[Waiting]:
         """List the waiting messages. A missing parent is named only if it waits too: its hash hides its id."""
-        pending_ids = {digest: id for id, (_, digest, _) in self._pending.items()}
+        pending_ids = {parsed.digest: id for id, (parsed, _) in self._pending.items()}
         return [
-            Waiting(id, tuple(pending_ids[parent] for parent in envelope.stamp if parent in pending_ids), since)
-            for id, (envelope, _, since) in self._pending.items()
+            Waiting(id, tuple(pending_ids[parent] for parent in parsed.stamp if parent in pending_ids), since)
+            for id, (parsed, since) in self._pending.items()
         ]
 
     def sizes(self) -> Mapping[str, int]:
-        return {"heads": len(self._heads), "graph": len(self._delivered), "pending": len(self._pending)}
+        return self.counted_sizes().mapping()
+
+    def counted_sizes(self) -> Sizes:
+        return self._sizes.set(len(self._heads), len(self._delivered), len(self._pending))
+
+
+def _done(id: MessageId, parents: Parents, digest: Digest) -> Persist:
+    """The effect that persists a message of the graph."""
+    return Persist(("done", id.source, id.incarnation, id.number), (id, digest, parents))
 
 
 def digest_of(envelope: Envelope) -> Digest:

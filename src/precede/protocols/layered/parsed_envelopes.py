@@ -48,7 +48,7 @@ class ParsedEnvelope:
     """An envelope and its fields. `sort_key` is the deadline as a boxed float: it sorts fastest.
 
     `outlived`: an entry of `barrier` has a later deadline than the message. `serial` is its number in a world
-    that numbers all messages.
+    that numbers all messages. `digest` is its hash, once an ordering has computed it.
     """
 
     __slots__ = (
@@ -60,6 +60,7 @@ class ParsedEnvelope:
         "control_entries",
         "deadline",
         "deliver",
+        "digest",
         "envelope",
         "id",
         "message",
@@ -94,6 +95,7 @@ class ParsedEnvelope:
         self.control_entries: int = envelope.control_entries
         self.addressed: bool = envelope.destinations is not None
         self.stamp: Any = envelope.stamp
+        self.digest: Any = None
 
     @property
     def name(self) -> MessageName:

@@ -9,9 +9,11 @@ from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved
+from precede.core.peaks import Sizes
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after
+from precede.protocols.layered.parsed_envelopes import Batch
 from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable, duration
 from precede.protocols.registry import Entry
@@ -44,6 +46,7 @@ class Unordered(Ordering):
         self._lifetime: Duration | None = context.options.lifetime
         self._prefix: dict[tuple[NodeId, int], int] = {}
         self._beyond: dict[tuple[NodeId, int], dict[int, None]] = {}
+        self._sizes = Sizes("delivered_entries")
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         for key, value in saved_under(saved, "done"):
@@ -69,12 +72,19 @@ class Unordered(Ordering):
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         for envelope in envelopes:
-            id = envelope.message.id
-            self._remember(id)
-            if self._durable:
-                stream = (id.source, id.incarnation)
-                effects.append(Persist(("done", *stream), [self._prefix[stream], *self._beyond[stream]]))
-            effects.append(Deliver(envelope.message, envelope))
+            self._deliver(Deliver(envelope.message, envelope), effects)
+
+    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
+        for parsed in batch.contents:
+            self._deliver(parsed.deliver, effects)
+
+    def _deliver(self, deliver: Deliver, effects: list[Effect]) -> None:
+        id = deliver.message.id
+        self._remember(id)
+        if self._durable:
+            stream = (id.source, id.incarnation)
+            effects.append(Persist(("done", *stream), [self._prefix[stream], *self._beyond[stream]]))
+        effects.append(deliver)
 
     def _remember(self, id: MessageId) -> None:
         """Record a delivery: extend the contiguous prefix of its stream, or note the number as beyond it."""
@@ -107,7 +117,10 @@ class Unordered(Ordering):
         return self._own.unfinished()
 
     def sizes(self) -> Mapping[str, int]:
-        return {"delivered_entries": len(self._prefix) + sum(map(len, self._beyond.values()))}
+        return self.counted_sizes().mapping()
+
+    def counted_sizes(self) -> Sizes:
+        return self._sizes.set(len(self._prefix) + sum(map(len, self._beyond.values())))
 
 
 ENTRY: Final = Entry(

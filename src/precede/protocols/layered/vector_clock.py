@@ -17,10 +17,12 @@ from precede.core.identity import Count, MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Message
 from precede.core.node import Context, Saved, Waiting
+from precede.core.peaks import Sizes
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
 from precede.protocols.layered.ordering import Ordering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
+from precede.protocols.layered.parsed_envelopes import Batch
 from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable
 from precede.protocols.registry import Entry
@@ -32,10 +34,11 @@ _ENTRY_BYTES: Final = 4
 class _Pending:
     """A message that waits, and the instant of its arrival."""
 
-    __slots__ = ("envelope", "since")
+    __slots__ = ("deliver", "envelope", "since")
 
-    def __init__(self, envelope: Envelope, since: Instant) -> None:
+    def __init__(self, envelope: Envelope, deliver: Deliver, since: Instant) -> None:
         self.envelope = envelope
+        self.deliver = deliver
         self.since = since
 
 
@@ -56,6 +59,7 @@ class VectorClock(Ordering):
         self._delivered: dict[NodeId, int] = {}
         self._held = HeldMessages(self._durable)
         self._pending: dict[MessageId, _Pending] = {}
+        self._sizes = Sizes("pending", "vector_entries")
         self._waiting_for: dict[tuple[NodeId, int], list[MessageId]] = {}
 
     def start(self, now: Instant, saved: Saved) -> Effects:
@@ -86,15 +90,22 @@ class VectorClock(Ordering):
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
         for envelope in envelopes:
-            id = envelope.message.id
-            lack = self._lack(envelope)
-            if lack is None:
-                self._deliver(envelope, effects)
-                self._wake(id, effects)
-                continue
-            self._pending[id] = _Pending(envelope, now)
-            self._waiting_for.setdefault(lack, []).append(id)
-            self._held.hold(envelope, effects)
+            self._take(envelope, Deliver(envelope.message, envelope), now, effects)
+
+    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
+        for parsed in batch.contents:
+            self._take(parsed.envelope, parsed.deliver, now, effects)
+
+    def _take(self, envelope: Envelope, deliver: Deliver, now: Instant, effects: list[Effect]) -> None:
+        id = envelope.message.id
+        lack = self._lack(envelope)
+        if lack is None:
+            self._deliver(deliver, effects)
+            self._wake(id, effects)
+            return
+        self._pending[id] = _Pending(envelope, deliver, now)
+        self._waiting_for.setdefault(lack, []).append(id)
+        self._held.hold(envelope, effects)
 
     def _lack(self, envelope: Envelope) -> tuple[NodeId, int] | None:
         """Return one message (member, number) that must be delivered before this one, or None."""
@@ -106,25 +117,25 @@ class VectorClock(Ordering):
                 return member, needed
         return None if delivered.get(source, 0) == own_number - 1 else (source, own_number - 1)
 
-    def _deliver(self, envelope: Envelope, effects: list[Effect]) -> None:
-        id = envelope.message.id
+    def _deliver(self, deliver: Deliver, effects: list[Effect]) -> None:
+        id = deliver.message.id
         self._delivered[id.source] = id.number
         if self._durable:
             effects.append(Persist(("done", id.source), id.number))
-        effects.append(Deliver(envelope.message, envelope))
+        effects.append(deliver)
 
     def _wake(self, id: MessageId, effects: list[Effect]) -> None:
         """Deliver the messages that waited for this one, or file them under the next message they lack."""
         delivered = [(id.source, id.number)]
         while delivered:
             for waiting in self._waiting_for.pop(delivered.pop(), ()):
-                envelope = self._pending[waiting].envelope
-                lack = self._lack(envelope)
+                pending = self._pending[waiting]
+                lack = self._lack(pending.envelope)
                 if lack is not None:
                     self._waiting_for.setdefault(lack, []).append(waiting)
                     continue
                 del self._pending[waiting]
-                self._deliver(envelope, effects)
+                self._deliver(pending.deliver, effects)
                 self._held.release(waiting, effects)
                 delivered.append((waiting.source, waiting.number))
 
@@ -149,7 +160,10 @@ class VectorClock(Ordering):
         ]
 
     def sizes(self) -> Mapping[str, int]:
-        return {"pending": len(self._pending), "vector_entries": len(self._delivered)}
+        return self.counted_sizes().mapping()
+
+    def counted_sizes(self) -> Sizes:
+        return self._sizes.set(len(self._pending), len(self._delivered))
 
 
 ENTRY: Final = Entry(
