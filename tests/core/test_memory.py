@@ -1,13 +1,14 @@
-"""`keep_freed_memory`: a block that was freed is used again without page faults."""
+"""A block of memory that was freed is used again without page faults; garbage is collected after a world."""
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
 import pytest
 
-from precede.core.memory import keep_freed_memory
+from precede.core.memory import keep_freed_memory, without_collections
 
 BLOCKS = 40
 FAULTS_OF_BLOCKS = f"""
@@ -40,3 +41,15 @@ def test_without_glibc_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     assert not keep_freed_memory()
     keep_freed_memory.cache_clear()
+
+
+def test_collections_stop_in_a_block_and_go_on_after_it_even_if_it_raises() -> None:
+    with without_collections():
+        assert not gc.isenabled()
+        with without_collections():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ValueError), without_collections():
+        raise ValueError
+    assert gc.isenabled()

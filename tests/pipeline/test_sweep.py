@@ -237,6 +237,20 @@ def test_a_run_whose_worker_dies_once_is_run_again_and_finished(session, tmp_pat
     assert rows(lake, "verdicts") == []
 
 
+@pytest.mark.parametrize("setting", ["gauges = '2s'", "warmup = '1s'"])
+def test_measures_of_a_sweep_are_those_of_the_stored_log(tmp_path, setting):
+    """With a warm-up they are taken from the log after the run, else while its rows are written."""
+    scenario = SHORT.replace('gauges = "1s"', setting)
+    spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 2\n', scenario)
+    lake, grid = Lake(tmp_path / "lake"), read_grid(spec)
+    assert sweep(lake, grid, None).failed == 0
+    for point in grid.points:
+        outcome = carry_out_into(point.run, tmp_path / point.id)
+        measured = {row["measure"]: row["value"] for row in rows(lake, "measures") if row["run_id"] == point.id}
+        expected = outcome.counters | measure_folder(tmp_path / point.id)
+        assert measured == {name: value for name, value in expected.items() if value is not None}
+
+
 def test_finished_runs_are_not_run_again(tmp_path, monkeypatch):
     spec = write_spec(tmp_path, '[sweep]\nscenario = "short.toml"\nprotocol = "fifo"\nseeds = 5\n')
     lake, grid = Lake(tmp_path / "lake"), read_grid(spec)

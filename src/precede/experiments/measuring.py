@@ -89,6 +89,11 @@ class MeasuringSink:
         return self._events.measures() | self._gauges.measures()
 
 
+def measuring_sink(run: Run) -> MeasuringSink | None:
+    """Return a sink that measures a run; None if what is measured is known only at its end."""
+    return None if run.warmup or run.cooldown else MeasuringSink(measured_part(run, 0).energy)
+
+
 def carry_out_measured(
     run: Run, folder: Path, watch: Callable[[World, Instant], None] | None = None
 ) -> tuple[Outcome, Measures]:
@@ -101,12 +106,9 @@ def carry_out_measured(
     collecting = gc.isenabled()
     gc.disable()
     try:
-        if run.warmup or run.cooldown:
-            outcome = carry_out_into(run, folder, watch=watch)
-            return outcome, measure_folder(folder)
-        sink = MeasuringSink(measured_part(run, 0).energy)
+        sink = measuring_sink(run)
         outcome = carry_out_into(run, folder, watch=watch, also=sink)
-        return outcome, sink.measures()
+        return outcome, measure_folder(folder) if sink is None else sink.measures()
     finally:
         if collecting:
             gc.freeze()

@@ -6,7 +6,6 @@ that is due is delivered, and every buffer that must drain is empty. An exceptio
 
 from __future__ import annotations
 
-import gc
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -15,6 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from precede.core.memory import without_collections
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Prepared, prepare
 from precede.experiments.swarm.ends import unsettled
@@ -91,13 +91,8 @@ def run_seed(protocol: str, seed: int) -> WorldResult:
     Garbage is collected after the world, not meanwhile: that would take a tenth of the time.
     """
     drawer = find_drawer(protocol)
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with without_collections():
         return replace(run_plan(draw_plan(protocol, seed, drawer), drawer), protocol=protocol)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def run_seeds(jobs: Iterable[tuple[str, int]]) -> Iterator[WorldResult]:

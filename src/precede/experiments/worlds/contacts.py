@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 from precede.core.errors import BadInput
 from precede.core.instants import HOUR, SECOND, Duration, Instant, parse_duration
@@ -31,6 +31,9 @@ from precede.sim.networks.interference import InterferingContacts
 from precede.sim.networks.lossy_contacts import LossyContacts
 from precede.sim.randomness import Distribution
 from precede.traces.contacts import ContactList, read_contacts
+
+if TYPE_CHECKING:
+    from precede.lake.layout import Lake
 
 _INSTANT: Final = (
     "transfers take no time (bandwidth inf, overhead 0s): a contact hands over everything at once, so order is "
@@ -179,10 +182,7 @@ class ContactsTable(WorldTable, frozen=True, kw_only=True):
 
 
 def _build(world: ContactsTable, table: Table, seed: int) -> BuiltWorld:
-    if world.meetings is not None:
-        plan = _written_plan(world, table)
-    else:
-        plan = _plan_of(_contacts(world, table, seed))
+    plan = _last_plan(world, table, seed) if world.meetings is None else _written_plan(world, table)
     air = with_radio(world.radio, table.data, {name: getattr(world, name) for name in _AIR})
     setup, contacts = air["setup"], plan.contacts
     if setup:
@@ -222,6 +222,25 @@ class _Plan(NamedTuple):
     end: Instant
 
 
+_LAST: Final[dict[tuple[Any, ...], _Plan]] = {}
+"""The plan that this process made last, by all it depends on: the runs of a sweep mostly have the same one."""
+
+
+def _last_plan(world: ContactsTable, table: Table, seed: int) -> _Plan:
+    own_seed = seed if world.generator is not None and world.generator_seed is None else None
+    files = [path for path in (world.contacts, world.nodes, world.streets) if isinstance(path, Path)]
+    if world.trace is not None:
+        files = _stored_files(world, table, world.trace)
+    states = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in files if path.exists()]
+    key = (own_seed, table.base, world.radio, *(getattr(world, name) for name in _SOURCE_KEYS), *states)
+    plan = _LAST.get(key)
+    if plan is None:
+        plan = _plan_of(_contacts(world, table, seed))
+        _LAST.clear()
+        _LAST[key] = plan
+    return plan
+
+
 def _contacts(world: ContactsTable, table: Table, seed: int) -> ContactList:
     """Return contacts from a generator, the lake or files. An unusable row is an error, never skipped."""
     if world.generator is not None:
@@ -243,15 +262,29 @@ def _contacts(world: ContactsTable, table: Table, seed: int) -> ContactList:
 
 def _stored(world: ContactsTable, table: Table, trace: str) -> ContactList:
     """Read contacts that `precede ingest` or `precede contacts` wrote to the lake; the first is at time 0."""
-    from precede.lake.layout import Lake
-    from precede.lake.storage import joined
     from precede.lake.stored_contacts import read_stored_contacts
 
     try:
-        contacts = read_stored_contacts(Lake(joined(table.base, world.lake)), trace, world.range)
+        contacts = read_stored_contacts(_lake_of(world, table), trace, world.range)
     except BadInput as error:
         raise table.wrong("trace", str(error)) from None
     return contacts.since(contacts.span()[0])
+
+
+def _stored_files(world: ContactsTable, table: Table, trace: str) -> list[Path]:
+    from precede.lake.stored_contacts import stored_files
+
+    try:
+        return [path for _, _, path in stored_files(_lake_of(world, table), trace, world.range)]
+    except BadInput as error:
+        raise table.wrong("trace", str(error)) from None
+
+
+def _lake_of(world: ContactsTable, table: Table) -> Lake:
+    from precede.lake.layout import Lake
+    from precede.lake.storage import joined
+
+    return Lake(joined(table.base, world.lake))
 
 
 def _written_plan(world: ContactsTable, table: Table) -> _Plan:

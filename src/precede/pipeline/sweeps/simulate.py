@@ -28,10 +28,11 @@ import pyarrow as pa
 from msgspec import Struct
 
 from precede.core.errors import BadInput
-from precede.eventlog.sinks import EVENTS, GAUGES, HeldSink
+from precede.core.memory import without_collections
+from precede.eventlog.sinks import EVENTS, GAUGES, HeldSink, TwoSinks
 from precede.experiments.code_version import made_by
 from precede.experiments.grid import Grid, Point
-from precede.experiments.measuring import measured_part
+from precede.experiments.measuring import measured_part, measuring_sink
 from precede.experiments.run import Run, carry_out
 from precede.lake.commits import RUNS, Damaged, Key
 from precede.lake.compaction import compact
@@ -40,6 +41,7 @@ from precede.lake.layout import Lake
 from precede.measures.columns import Source
 from precede.measures.events import measure_events
 from precede.measures.gauges import measure_gauges
+from precede.measures.statistics import Measures
 from precede.pipeline.sessions.tasks import Progress, attempt_number, spread, task_facts
 from precede.pipeline.sweeps.deaths import Watched, watched
 from precede.pipeline.sweeps.marks import DecodedMarks, Marks, SweepOptions
@@ -191,8 +193,9 @@ class _RunTask:
                 pack.add(self.point.id, mark)
             else:
                 began = time.process_time()
-                mark, rows = self._simulate()
-                self._judge_and_measure(mark, rows.rows(EVENTS), rows.rows(GAUGES))
+                with without_collections():
+                    mark, rows = self._simulate()
+                    self._judge_and_measure(mark, rows.rows(EVENTS), rows.rows(GAUGES))
                 mark["task_cpu_s"] = time.process_time() - began
                 pack.add(self.point.id, mark, rows)
         except Exception as error:
@@ -201,15 +204,20 @@ class _RunTask:
         watch.end()
 
     def _simulate(self) -> tuple[dict[str, Any], HeldSink]:
-        sink = HeldSink(self.folder)
+        """Simulate the run; measure it too while its rows are written, if that is possible."""
+        run, rows = self.point.run, HeldSink(self.folder)
+        measuring = measuring_sink(run) if self.options.measures else None
         try:
-            outcome: dict[str, Any] = msgspec.to_builtins(carry_out(self.point.run, sink))
+            outcome = carry_out(run, rows if measuring is None else TwoSinks(rows, measuring))
         except BaseException:
-            sink.abandon()
+            rows.abandon()
             raise
-        sink.close()
-        del outcome["run_id"]
-        return self._facts("finished") | outcome, sink
+        rows.close()
+        mark = self._facts("finished") | msgspec.to_builtins(outcome)
+        del mark["run_id"]
+        if measuring is not None:
+            mark["measures"] = _with_counters(measuring.measures(), outcome.counters)
+        return mark, rows
 
     def _judge_and_measure(
         self, mark: dict[str, Any], events: Path | pa.Table, gauges: Path | pa.Table
@@ -219,12 +227,8 @@ class _RunTask:
             mark["verdicts"] = judge(events, mark["order"])
         if self.options.measures and "measures" not in mark:
             window, energy = measured_part(self.point.run, mark["end_us"])
-            mark["measures"] = measure_events(_source(events), window, energy) | measure_gauges(
-                _source(gauges), window
-            )
-            mark["measures"] |= {
-                name: value for name, value in mark["counters"].items() if name not in mark["measures"]
-            }
+            measures = measure_events(_source(events), window, energy) | measure_gauges(_source(gauges), window)
+            mark["measures"] = _with_counters(measures, mark["counters"])
 
     def _failed(self, error: str, trace: str) -> dict[str, Any]:
         return self._facts("failed") | {"error": error, "traceback": trace}
@@ -233,6 +237,10 @@ class _RunTask:
         """Return the fields of every mark: status, version, worker, and the run itself."""
         run = msgspec.to_builtins(self.point.run)
         return {"status": status, "version": made_by(), **task_facts(), "run": run}
+
+
+def _with_counters(measures: Measures, counters: Mapping[str, int]) -> Measures:
+    return measures | {name: value for name, value in counters.items() if name not in measures}
 
 
 def _source(rows: Path | pa.Table) -> Source:
