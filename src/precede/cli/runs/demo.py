@@ -70,7 +70,7 @@ def run_day(out: Path) -> int:
         segments = store_day(lake)
     print(f"   60 buses, {segments:,} straight segments of movement")
     copy_specifications(out)
-    with open_session(None, (), "precede demo") as session:
+    with open_session(None, (), "precede demo", light=True) as session:
         with step("2  contacts, on Spark"):
             print(f"   {find_contacts(lake, session):,} contacts, to the microsecond")
         with step("3  4 protocols x 3 lifetimes x 3 seeds, on Spark: simulated, verified, measured"):
