@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from precede.core.effects import Effect, Effects, Persist, Send
+from precede.core.effects import Deliver, Effect, Effects, Persist, Send
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.node import Context, Node, Saved
@@ -46,9 +46,9 @@ class ForgetsTransitive(VectorClock):
         short = Envelope(envelope.message, direct, None, None, 8, 2)
         return short, self._own.accept(short)
 
-    def _deliver(self, envelope: Envelope, effects: list[Effect]) -> None:
-        super()._deliver(envelope, effects)
-        self.last = (envelope.message.id.source, envelope.message.id.number)
+    def _deliver(self, deliver: Deliver, effects: list[Effect]) -> None:
+        super()._deliver(deliver, effects)
+        self.last = (deliver.message.id.source, deliver.message.id.number)
 
 
 class OffByOne(VectorClock):
@@ -103,9 +103,9 @@ class NumbersAnew(VectorClock):
 class AcknowledgesUnsafe(VectorClock):
     """Acknowledges a message that waits without persisting it."""
 
-    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+    def take(self, envelope: Envelope, deliver: Deliver, now: Instant, effects: list[Effect]) -> None:
         found: list[Effect] = []
-        super().arrive(envelopes, now, found)
+        super().take(envelope, deliver, now, found)
         effects += [
             effect for effect in found if not (type(effect) is Persist and "held" in _words(effect.key))
         ]
@@ -114,9 +114,9 @@ class AcknowledgesUnsafe(VectorClock):
 class PersistsLate(VectorClock):
     """Delivers a message before it persists the delivery."""
 
-    def _deliver(self, envelope: Envelope, effects: list[Effect]) -> None:
+    def _deliver(self, deliver: Deliver, effects: list[Effect]) -> None:
         found: list[Effect] = []
-        super()._deliver(envelope, found)
+        super()._deliver(deliver, found)
         effects += reversed(found)
 
 
@@ -134,14 +134,13 @@ class OnlyFifo(Fifo):
 class SkipsGaps(Fifo):
     """Skips a missing message once two later ones have arrived."""
 
-    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        for envelope in envelopes:
-            id = envelope.message.id
-            behind = id.number - self._delivered.get((id.source, id.incarnation), 0)
-            if 1 < behind <= 3:
-                self._deliver(envelope, effects)
-            else:
-                super().arrive((envelope,), now, effects)
+    def take(self, envelope: Envelope, deliver: Deliver, now: Instant, effects: list[Effect]) -> None:
+        id = envelope.message.id
+        behind = id.number - self._delivered.get((id.source, id.incarnation), 0)
+        if 1 < behind <= 3:
+            self._deliver(deliver, effects)
+        else:
+            super().take(envelope, deliver, now, effects)
 
 
 class SendsBeforePersist(Direct):

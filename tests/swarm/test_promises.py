@@ -5,13 +5,12 @@ Messages with a lifetime are due if they live long enough.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from precede.core.effects import Effect
+from precede.core.effects import Deliver, Effect
 from precede.core.instants import Instant
 from precede.eventlog.sinks import NoSink
 from precede.experiments.run import prepare
@@ -91,16 +90,17 @@ def test_a_message_that_lives_long_enough_is_due_on_every_network(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nodes that deliver nothing with a lifetime are noticed."""
-    arrive = Unordered.arrive
+    take = Unordered.take
 
-    def arrive_unlimited(
-        self: Unordered, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]
+    def take_unlimited(
+        self: Unordered, envelope: Envelope, deliver: Deliver, now: Instant, effects: list[Effect]
     ) -> None:
-        arrive(self, [envelope for envelope in envelopes if envelope.deadline is None], now, effects)
+        if envelope.deadline is None:
+            take(self, envelope, deliver, now, effects)
 
     plans = (draw_plan("unordered", seed) for seed in range(1_000_000, 1_000_400))
     drawn = [plan for plan in plans if plan.run.world["kind"] == kind and has_lifetimes(plan)][:3]
     results = [run_plan(plan, find_drawer("unordered")) for plan in drawn]
     assert not any(result.failed for result in results), results
-    monkeypatch.setattr(Unordered, "arrive", arrive_unlimited)
+    monkeypatch.setattr(Unordered, "take", take_unlimited)
     assert any(run_plan(plan, find_drawer("unordered")).undelivered for plan in drawn)

@@ -13,9 +13,8 @@ from precede.core.node import Context, Saved, Waiting
 from precede.core.peaks import Sizes
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
-from precede.protocols.layered.ordering import Ordering
+from precede.protocols.layered.ordering import OneByOneOrdering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
-from precede.protocols.layered.parsed_envelopes import Batch
 from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable
 from precede.protocols.registry import Entry
@@ -24,7 +23,7 @@ _NUMBER_BYTES: Final = 4
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Fifo(Ordering):
+class Fifo(OneByOneOrdering):
     """Counts deliveries per stream; a message waits for the previous one of its stream and for nothing else."""
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
@@ -57,15 +56,7 @@ class Fifo(Ordering):
         envelope = Envelope(message, None, deadline_after(lifetime, now), None, _NUMBER_BYTES, 1, now)
         return envelope, self._own.accept(envelope)
 
-    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        for envelope in envelopes:
-            self._take(envelope, Deliver(envelope.message, envelope), now, effects)
-
-    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
-        for parsed in batch.contents:
-            self._take(parsed.envelope, parsed.deliver, now, effects)
-
-    def _take(self, envelope: Envelope, deliver: Deliver, now: Instant, effects: list[Effect]) -> None:
+    def take(self, envelope: Envelope, deliver: Deliver, now: Instant, effects: list[Effect]) -> None:
         id = envelope.message.id
         if self._delivered.get((id.source, id.incarnation), 0) + 1 == id.number:
             self._deliver(deliver, effects)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from mypy_extensions import mypyc_attr
 
-from precede.core.effects import NOTHING, Effect, Effects, Key
+from precede.core.effects import NOTHING, Deliver, Effect, Effects, Key
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.node import Saved, Waiting
@@ -36,6 +36,13 @@ class Ordering(ABC):
 
     knows_for_ever: ClassVar[bool] = True
     """False if `knows` forgets messages. Then the dissemination must remember every id it has seen."""
+
+    def __init_subclass__(cls) -> None:
+        """Let a class that overrides `arrive` alone get batches through it."""
+        super().__init_subclass__()
+        own = vars(cls)
+        if "arrive" in own and "arrive_batch" not in own:
+            setattr(cls, "arrive_batch", Ordering.arrive_batch)  # noqa: B010 - mypyc refuses the assignment
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         """Begin, with the state that was persisted before a restart."""
@@ -99,3 +106,20 @@ class Ordering(ABC):
     def counted_sizes(self) -> Sizes | None:
         """Read-only: the same sizes and their peaks, where this part keeps them as `Sizes`."""
         return None
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class OneByOneOrdering(Ordering):
+    """An ordering that takes messages one at a time."""
+
+    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+        for envelope in envelopes:
+            self.take(envelope, Deliver(envelope.message, envelope), now, effects)
+
+    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
+        for parsed in batch.contents:
+            self.take(parsed.envelope, parsed.deliver, now, effects)
+
+    @abstractmethod
+    def take(self, envelope: Envelope, deliver: Deliver, now: Instant, effects: list[Effect]) -> None:
+        """Take a message received for the first time. `deliver` delivers it; many nodes may share it."""

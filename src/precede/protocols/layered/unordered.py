@@ -11,9 +11,8 @@ from precede.core.messages import Message
 from precede.core.node import Context, Saved
 from precede.core.peaks import Sizes
 from precede.protocols.layered.envelope import Envelope
-from precede.protocols.layered.ordering import Ordering
+from precede.protocols.layered.ordering import OneByOneOrdering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after
-from precede.protocols.layered.parsed_envelopes import Batch
 from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable, duration
 from precede.protocols.registry import Entry
@@ -34,7 +33,7 @@ class UnorderedOptions(Durable, frozen=True, kw_only=True):
     )
 
 
-class Unordered(Ordering):
+class Unordered(OneByOneOrdering):
     """Remembers its deliveries per stream: a contiguous prefix of numbers, and the numbers beyond it."""
 
     stamp_type = None
@@ -70,15 +69,7 @@ class Unordered(Ordering):
         envelope = Envelope(message, None, deadline, None if to is None else tuple(to), 0, 0, now)
         return envelope, self._own.accept(envelope)
 
-    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        for envelope in envelopes:
-            self._deliver(Deliver(envelope.message, envelope), effects)
-
-    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
-        for parsed in batch.contents:
-            self._deliver(parsed.deliver, effects)
-
-    def _deliver(self, deliver: Deliver, effects: list[Effect]) -> None:
+    def take(self, envelope: Envelope, deliver: Deliver, now: Instant, effects: list[Effect]) -> None:
         id = deliver.message.id
         self._remember(id)
         if self._durable:

@@ -20,9 +20,8 @@ from precede.core.node import Context, Saved, Waiting
 from precede.core.peaks import Sizes
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
-from precede.protocols.layered.ordering import Ordering
+from precede.protocols.layered.ordering import OneByOneOrdering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
-from precede.protocols.layered.parsed_envelopes import Batch
 from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable
 from precede.protocols.registry import Entry
@@ -43,7 +42,7 @@ class _Pending:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class VectorClock(Ordering):
+class VectorClock(OneByOneOrdering):
     """Causal order by vector clocks; `_delivered[k]` is the paper's VT(p)[k].
 
     `_waiting_for` is an index of the waiting messages by one (member, number) that each of them lacks.
@@ -88,15 +87,7 @@ class VectorClock(Ordering):
         self._wake(id, effects)  # only a liar's message waits for one that did not exist
         return envelope, effects
 
-    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        for envelope in envelopes:
-            self._take(envelope, Deliver(envelope.message, envelope), now, effects)
-
-    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
-        for parsed in batch.contents:
-            self._take(parsed.envelope, parsed.deliver, now, effects)
-
-    def _take(self, envelope: Envelope, deliver: Deliver, now: Instant, effects: list[Effect]) -> None:
+    def take(self, envelope: Envelope, deliver: Deliver, now: Instant, effects: list[Effect]) -> None:
         id = envelope.message.id
         lack = self._lack(envelope)
         if lack is None:
