@@ -17,10 +17,12 @@ from precede.core.effects import Medium
 from precede.core.identity import NodeId
 from precede.core.instants import Duration, Instant
 from precede.core.messages import Packet
+from precede.eventlog.rows import MeasuredPacket
 from precede.eventlog.sinks import NoSink
 from precede.experiments.run import Prepared, Run, prepare
 from precede.reproduction.vcube2018.points import Point
 from precede.sim.networks.network import MESSAGES_BORN
+from precede.sim.plain_writer import PacketsUnderWay
 from precede.sim.world import World
 
 STARTS = {"exponential": "exponential(1)", "triangular": "triangular(0, 0.6)"}
@@ -44,7 +46,7 @@ def packets_of(run: Run) -> int:
 
 
 class TapedWorld(World):
-    """Records on a tape when each packet arrives and how many packets each event sends."""
+    """Records on a tape when messages are born, and each event that sends packets."""
 
     tape: Tape
 
@@ -67,10 +69,18 @@ class TapedWorld(World):
         self.tape.counts.append(0)
         super().receive(to, packet, sender, over)
 
-    def dispatch(self, at: Instant, to: NodeId, packet: Packet, sender: NodeId, over: Medium) -> None:
-        self.tape.times.append(at)
-        self.tape.counts[-1] += 1
-        super().dispatch(at, to, packet, sender, over)
+
+class TapedPackets(PacketsUnderWay):
+    """Records when each packet arrives, for the event that sends it."""
+
+    def __init__(self, packets: PacketsUnderWay, tape: Tape) -> None:
+        self._packets = packets
+        self._tape = tape
+
+    def launch(self, at: Instant, to: NodeId, packet: MeasuredPacket, sender: NodeId, over: Medium) -> None:
+        self._tape.times.append(at)
+        self._tape.counts[-1] += 1
+        self._packets.launch(at, to, packet, sender, over)
 
 
 def tape_of(run: Run) -> Tape:
@@ -78,8 +88,11 @@ def tape_of(run: Run) -> Tape:
     world = prepared.world
     assert isinstance(world, TapedWorld)
     world.tape = tape = Tape()
+    world.writer.under_way = TapedPackets(world.writer.under_way, tape)
     tape.counts.append(int(run.world["nodes"]))  # the births: all nodes enter at instant 0 and schedule theirs
     world.run(prepared.end)
+    assert len(tape.times) == sum(tape.counts)
+    assert len(tape.times) == int(run.world["nodes"]) + prepared.built.network.counters()["network_packets"]
     return tape
 
 
