@@ -12,7 +12,8 @@ from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.measures.delivery import Presence, expected_pairs
 from precede.measures.events import measure_events
-from precede.measures.hops import hops_of
+from precede.measures.hops import _count_by_span, hops_of
+from precede.measures.machine_paths import lengths_of
 from precede.measures.messages import Window
 from precede.measures.pairs import RowsByPair
 
@@ -62,6 +63,21 @@ def test_hops_of_a_long_chain(length: int):
     order = np.random.default_rng(length).permutation(length)
     rows = RowsByPair(node[order], message)
     assert hops_of(rows, node[order], message, node[order] - 1, source).tolist() == node[order].tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_paths_are_counted_in_machine_words_as_by_spans(seed: int):
+    generator = np.random.default_rng(seed)
+    size = int(generator.integers(0, 300))
+    parents = generator.integers(-2, np.arange(size)).astype(np.int32)
+    lengths = lengths_of(parents.tobytes())
+    assert lengths is not None
+    assert np.frombuffer(lengths, np.int32).tolist() == _count_by_span(parents).tolist()
+
+
+@pytest.mark.parametrize("parents", [[0], [-2, 2, -2], [1, 0]])
+def test_a_row_that_follows_from_itself_or_a_later_one_is_left_to_the_spans(parents: list[int]):
+    assert lengths_of(np.array(parents, np.int32).tobytes()) is None
 
 
 def test_a_reception_whose_sender_is_unknown_has_no_hops():

@@ -165,6 +165,25 @@ def test_a_new_incarnation_is_another_process():
     assert result["transit_us_mean"] == pytest.approx((10 + 50 + 5) / 3)
 
 
+@pytest.mark.parametrize("second_life", [0, 1])
+def test_delivery_ratios_are_of_ages_whether_or_not_a_node_has_two_lives(second_life: int):
+    second = 1_000_000
+    rows = [
+        row("a", "started", 0),
+        row("b", "started", 0),
+        row("a", "broadcast", 50 * second, ("a", 1)),
+        row("b", "received", 50 * second + 5, ("a", 1)),
+        row("b", "delivered", 52 * second, ("a", 1)),
+        row("a", "broadcast", 60 * second, ("a", 2)),
+        row("b", "received", 60 * second + 7, ("a", 2), incarnation=second_life),
+        row("b", "delivered", 80 * second, ("a", 2), incarnation=second_life),
+    ]
+    result = measure_events(batches(rows))
+    shares = [result[f"delivery_ratio_within_{age}"] for age in ("1s", "10s", "1min")]
+    assert (result["delivery_ratio"], shares) == (1.0, [0.0, 0.5, 1.0])
+    assert (result["transit_us_max"], result["age_us_max"]) == (7, 20 * second)
+
+
 def test_an_empty_log_has_no_means_and_an_unknown_message_no_age():
     result = measure_events([])
     assert result["deliveries"] == 0

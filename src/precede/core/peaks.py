@@ -8,7 +8,7 @@ often empty again a moment later.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import final
+from typing import NamedTuple, final
 
 from mypy_extensions import i64
 
@@ -52,12 +52,21 @@ class Sizes:
         self._most_fourth = max(self._most_fourth, fourth)
         return self
 
-    def mapping(self) -> dict[str, int]:
-        return dict(zip(self._names, (self._first, self._second, self._third, self._fourth), strict=False))
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._names
 
-    def largest(self) -> dict[str, int]:
+    def values(self) -> tuple[int, ...]:
+        """Return the sizes, in the order of the names."""
+        return (self._first, self._second, self._third, self._fourth)[: len(self._names)]
+
+    def largest(self) -> tuple[int, ...]:
+        """Return the largest value of each, in the order of the names."""
         most = (self._most_first, self._most_second, self._most_third, self._most_fourth)
-        return dict(zip(self._names, most, strict=False))
+        return most[: len(self._names)]
+
+    def mapping(self) -> dict[str, int]:
+        return dict(zip(self._names, self.values(), strict=True))
 
     def restart(self) -> None:
         self._most_first = self._first
@@ -66,11 +75,19 @@ class Sizes:
         self._most_fourth = self._fourth
 
 
+class Sample(NamedTuple):
+    """The sizes of a node by name, and the largest value of each since the sample before."""
+
+    names: tuple[str, ...]
+    values: tuple[int, ...]
+    largest: tuple[int, ...]
+
+
 @final
 class Peaks:
     """The largest value of each size, by name, since the last `restart`.
 
-    `parts` keep the largest values of their sizes themselves: then `note` is called before these are read.
+    If there are `parts`, these keep the largest values of their sizes themselves.
     """
 
     __slots__ = ("_latest", "largest", "parts")
@@ -78,23 +95,33 @@ class Peaks:
     def __init__(self) -> None:
         self.largest: dict[str, int] = {}
         self.parts: list[Sizes] = []
-        self._latest: Mapping[str, int] | None = None
+        self._latest: Mapping[str, int] = {}
 
     def note(self, sizes: Mapping[str, int]) -> None:
         """Take the sizes after an input, and raise the peaks that they exceed."""
-        for part in self.parts:
-            self._raise(part.largest())
         if sizes != self._latest:  # most inputs change no size
             self._latest = sizes
-            self._raise(sizes)
+            largest = self.largest
+            for name, value in sizes.items():
+                if value > largest.get(name, -1):
+                    largest[name] = value
 
-    def _raise(self, sizes: Mapping[str, int]) -> None:
-        largest = self.largest
-        for name, value in sizes.items():
-            if value > largest.get(name, -1):
-                largest[name] = value
+    def sample(self) -> Sample:
+        """Return the latest sizes and the largest, and begin anew."""
+        if not self.parts:
+            latest, largest = self._latest, self.largest
+            sample = Sample(tuple(latest), tuple(latest.values()), tuple([largest[name] for name in latest]))
+            self.restart()
+            return sample
+        names: tuple[str, ...] = ()
+        values: tuple[int, ...] = ()
+        most: tuple[int, ...] = ()
+        for part in self.parts:
+            names += part.names
+            values += part.values()
+            most += part.largest()
+            part.restart()
+        return Sample(names, values, most)
 
     def restart(self) -> None:
-        self.largest = dict(self._latest or {})
-        for part in self.parts:
-            part.restart()
+        self.largest = dict(self._latest)

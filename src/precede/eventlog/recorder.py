@@ -6,6 +6,7 @@ not grow with the number of rows.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from precede.core.effects import MEDIUM_NAMES, Medium
 from precede.core.identity import MessageId, NodeId
 from precede.core.instants import Instant
 from precede.core.messages import Packet
+from precede.core.peaks import Sample
 from precede.eventlog import rows
 from precede.eventlog.arrays import integer_array, named_array, text_array
 from precede.eventlog.blocks import Block, Integers, block_of_columns, block_of_units
@@ -33,6 +35,9 @@ _ABOUT_PACKETS: Final = (
     "control_entries",
     "messages_in_packet",
 )
+
+_GAUGES: Final = 50_000
+"""So many rows of gauges go to the sink at once."""
 
 
 class Sink(Protocol):
@@ -71,7 +76,8 @@ class Recorder:
         self.packet_kinds = Codes()
         self._extras: list[tuple[int, tuple[NodeId, ...] | None, Instant | None]] = []
         self._steps = new_step_counts(len(self._names))
-        self._gauges: list[tuple[int, Instant, str, int, int]] = []
+        self._gauges: list[tuple[int, Instant, Sample]] = []
+        self._gauge_rows = 0
         self._schema = event_schema()
 
     def process_of(self, node: NodeId, incarnation: int) -> int:
@@ -129,10 +135,11 @@ class Recorder:
         measured = MeasuredPacket(packet, self.packet_kinds[packet.kind])
         self.units.packet(kind, process, at, clock, measured, peer, over, wire_bytes)
 
-    def gauge(self, node: NodeId, at: Instant, name: str, value: int, peak: int) -> None:
-        """Keeps one of a node's `sizes()` at one instant, with its peak. Many at a time go to the sink."""
-        self._gauges.append((node, at, name, value, peak))
-        if len(self._gauges) >= 50_000:
+    def gauges(self, node: NodeId, at: Instant, sample: Sample) -> None:
+        """Keep a node's sizes at one instant, with their peaks. Many at a time go to the sink."""
+        self._gauges.append((node, at, sample))
+        self._gauge_rows += len(sample.names)
+        if self._gauge_rows >= _GAUGES:
             self._flush_gauges()
 
     def flush_if_full(self) -> None:
@@ -231,21 +238,24 @@ class Recorder:
         return named_array(np.zeros(count, np.int32), self._run)
 
     def _flush_gauges(self) -> None:
-        if not self._gauges:
+        if not self._gauge_rows:
             return
-        node, at, name, value, peak = zip(*self._gauges, strict=True)
-        names = list(dict.fromkeys(name))
-        number = {text: place for place, text in enumerate(names)}
+        node, at, samples = zip(*self._gauges, strict=True)
+        names, values, peaks = zip(*samples, strict=True)
+        sizes = [len(each) for each in names]
+        number: dict[str, int] = {}
+        codes = [number.setdefault(name, len(number)) for name in chain.from_iterable(names)]
         columns = [
-            self._constant(len(node)),
-            named_array(np.array(node, np.int32), self._dictionary),
-            integer_array(np.array(at, np.int64)),
-            named_array(np.array([number[text] for text in name], np.int32), text_array(names)),
-            integer_array(np.array(value, np.int64)),
-            integer_array(np.array(peak, np.int64)),
+            self._constant(self._gauge_rows),
+            named_array(np.repeat(np.array(node, np.int32), sizes), self._dictionary),
+            integer_array(np.repeat(np.array(at, np.int64), sizes)),
+            named_array(np.array(codes, np.int32), text_array(list(number))),
+            integer_array(np.fromiter(chain.from_iterable(values), np.int64, self._gauge_rows)),
+            integer_array(np.fromiter(chain.from_iterable(peaks), np.int64, self._gauge_rows)),
         ]
         self.sink.write_gauges(pa.record_batch(columns, schema=gauge_schema()))
         self._gauges.clear()
+        self._gauge_rows = 0
 
 
 def _new_code(codes: dict[str, int], most: int, noun: str) -> int:

@@ -75,7 +75,7 @@ def measure_discarded(
     by_name = {name: int(per_reason[code]) for name, code in codes.items()}
     carried = np.isin(reason, [codes[name] for name in (*DROPPED, *REMOVED) if name in codes])
     dropped = discarded.chosen(carried)
-    since = (copies.waits(dropped), broadcasts.since(dropped, own=True))
+    since = (copies.waits(dropped), broadcasts.since_own(dropped))
     times: Integers = np.concatenate(since)
     measures: Measures = {
         "expired": by_name.get("expired_pending", 0),

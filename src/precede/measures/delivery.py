@@ -7,7 +7,8 @@ an age of at most T, so these measures together are the distribution function of
 deliveries.
 """
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,39 +28,43 @@ WITHIN: Final = {
 Marks = np.ndarray[Any, np.dtype[np.bool_]]
 
 
+class Stays(NamedTuple):
+    """When nodes were up, from `begin` to `end`: sorted by node, then by time."""
+
+    node: Integers
+    begin: Integers
+    end: Integers
+
+
 class Presence:
     """When each node was up, from the rows `started`, `crashed` and `left`."""
 
     def __init__(self) -> None:
-        self._rows: dict[int, list[tuple[int, bool]]] = {}
-        self._intervals: dict[int, list[tuple[int, int]]] = {}
+        self._nodes, self._instants, self._starts = Growing(), Growing(), Growing()
 
     def add(self, kind: Integers, node: Integers, at: Integers) -> None:
         """Add rows of these three kinds."""
-        self._intervals.clear()
-        changes = zip(node.tolist(), at.tolist(), (kind == STARTED).tolist(), strict=True)
-        for one, instant, started in changes:
-            self._rows.setdefault(one, []).append((instant, started))
+        self._nodes.add(node)
+        self._instants.add(at)
+        self._starts.add((kind == STARTED).astype(np.int64))
 
-    def intervals(self, node: int) -> list[tuple[int, int]]:
-        """Return when a node was up, as pairs of begin and end; a node without rows was always up."""
-        if node not in self._intervals:
-            self._intervals[node] = self._find_intervals(node)
-        return self._intervals[node]
-
-    def _find_intervals(self, node: int) -> list[tuple[int, int]]:
-        intervals: list[tuple[int, int]] = []
-        since: int | None = None
-        rows = sorted(self._rows.get(node, ()))
-        for at, started in rows:
-            if started:
-                since = at if since is None else since
-            elif since is not None:
-                intervals.append((since, at))
-                since = None
-        if since is not None or not rows:
-            intervals.append((since or 0, NO_DEADLINE))
-        return intervals
+    def stays(self, nodes: Sequence[int]) -> Stays:
+        """Return when these nodes, and those with rows, were up; a node without rows was always up."""
+        node, at, starts = self._nodes.joined(), self._instants.joined(), self._starts.joined()
+        order = np.lexsort((starts, at, node))
+        node, at, starts = node[order], at[order], starts[order] != 0
+        follows = np.append(False, node[1:] == node[:-1])[: node.size]
+        was_up = follows & np.append(False, starts[:-1])[: node.size]
+        begins = starts & ~was_up
+        closes = ~starts & was_up
+        end = np.full(np.count_nonzero(begins), NO_DEADLINE, np.int64)  # if it is up after its last row
+        end[np.cumsum(begins)[closes] - 1] = at[closes]
+        always = sorted(set(nodes) - set(node.tolist()))
+        of_stays = np.append(node[begins], np.array(always, np.int64))
+        begin = np.append(at[begins], np.zeros(len(always), np.int64))
+        end = np.append(end, np.full(len(always), NO_DEADLINE, np.int64))
+        order = np.argsort(of_stays, kind="stable")
+        return Stays(of_stays[order], begin[order], end[order])
 
 
 class Addressed:
@@ -96,21 +101,21 @@ def expected_pairs(
     expected = int(destinations[destinations >= 0].sum())
     rows = destinations < 0
     born, until, source = born[rows], until[rows], source[rows]
-    stays = {node: presence.intervals(node) for node in nodes}
-    one_each = {node: stay[0] for node, stay in stays.items() if len(stay) == 1}
-    if one_each and (born <= until).all():
-        begin, end = np.array(list(one_each.values()), np.int64).T
+    stays = presence.stays(nodes)
+    counts = np.bincount(stays.node, minlength=1 + int(source.max(initial=0)))
+    is_only = counts[stays.node] == 1
+    if is_only.any() and (born <= until).all():
+        node, begin, end = (column[is_only] for column in stays)
         expected += int(np.searchsorted(np.sort(born), end, "left").sum())
         expected -= int(np.searchsorted(np.sort(until), begin, "left").sum())
-        known = 1 + max([*nodes, int(source.max(initial=0))])
-        enter, leave = np.full((2, known), np.iinfo(np.int64).min)  # of a node with other stays: never there
-        enter[list(one_each)], leave[list(one_each)] = begin, end
+        enter, leave = np.full((2, counts.size), np.iinfo(np.int64).min)  # never there, if it has other stays
+        enter[node], leave[node] = begin, end
         expected -= int(np.count_nonzero((born < leave[source]) & (enter[source] <= until)))
-        stays = {node: stay for node, stay in stays.items() if node not in one_each}
-    for node, intervals in stays.items():
+        stays = Stays(*(column[~is_only] for column in stays))
+    for node in dict.fromkeys(stays.node.tolist()):
         present = np.zeros(born.size, np.bool_)
-        for first, last in intervals:
-            present |= (born < last) & (first <= until)
+        for stay in np.flatnonzero(stays.node == node):
+            present |= (born < stays.end[stay]) & (stays.begin[stay] <= until)
         expected += int(np.count_nonzero(present & (source != node)))
     return expected
 

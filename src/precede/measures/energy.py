@@ -4,8 +4,10 @@ The default is a Bluetooth LE radio of 16 mW (5.4 mA at 3 V) that scans a tenth 
 8 µs (1 Mbit/s). Connection set-up, the processor and wired links cost nothing in this model.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from precede.core.instants import SECOND, Instant
 from precede.measures.delivery import Presence
@@ -24,7 +26,7 @@ class Energy(NamedTuple):
 def measure_energy(
     energy: Energy,
     presence: Presence,
-    nodes: Iterable[int],
+    nodes: Sequence[int],
     window: Window,
     end: Instant,
     bytes_sent: int,
@@ -32,11 +34,8 @@ def measure_energy(
 ) -> Measures:
     """Return the energy of all nodes together. `bytes_received` is None if the log has no such rows."""
     until = min(window.end, end)
-    up = sum(
-        max(0, min(leave, until) - max(enter, window.begin))
-        for node in nodes
-        for enter, leave in presence.intervals(node)
-    )
+    stays = presence.stays(nodes)
+    up = int(np.maximum(0, np.minimum(stays.end, until) - np.maximum(stays.begin, window.begin)).sum())
     scan, transmit = energy.scan * up / SECOND, energy.transmit * bytes_sent
     measures: Measures = {"energy_scan_j": scan, "energy_transmit_j": transmit}
     if bytes_received is not None:

@@ -235,11 +235,16 @@ class EventMeasures:
         expired = measures["expired"]
         assert expired is not None
         measures["expired_share"] = ratio(expired, receptions)
-        waits = np.zeros(receptions, np.int64) if at_once else copies.waits_in_order(delivered)
-        transits = broadcasts.since(received, own=False)
-        ages = transits if at_once else broadcasts.since(delivered, own=False)
-        measures |= self._routing(broadcasts, received, delivered, copies, ages if waits is not None else None)
+        waits = np.broadcast_to(np.int64(0), receptions) if at_once else copies.waits_in_order(delivered)
+        paired = waits is not None and self.process_codes.one_life_each() and copies.rows.are_unique()
         waits = copies.waits(delivered) if waits is None else waits
+        own_ages = broadcasts.since_own(delivered)
+        if not paired:
+            measures |= self._routing(broadcasts, received, delivered, copies, None)
+        transits = broadcasts.since(received)  # written over the instants, as are the ages
+        ages = transits if at_once else broadcasts.since(delivered)
+        if paired:
+            measures |= self._routing(broadcasts, received, delivered, copies, ages)
         del copies, received  # the most memory is in use here
         measures |= (of_transits := summarise("transit_us", transits))
         measures |= summarise("wait_us", waits)
@@ -247,7 +252,7 @@ class EventMeasures:
             measures |= {f"age_us_{name}": of_transits[f"transit_us_{name}"] for name in STATISTICS}
         else:
             measures |= summarise("age_us", ages)
-        measures |= summarise("own_age_us", broadcasts.since(delivered, own=True))
+        measures |= summarise("own_age_us", own_ages)
         measures |= self._observations(broadcasts, windowed)
         measures |= self._packets()
         over_radio = self.sums["received_over_radio"] if self.transfers.receptions_logged else None
@@ -276,7 +281,8 @@ class EventMeasures:
     ) -> Measures:
         """Return the measures by which routing protocols are compared (`delivery.py`).
 
-        `ages` are those of deliveries elsewhere if these are the receptions, in their order.
+        `ages` are those of deliveries elsewhere if these are the receptions, in their order, and each node has
+        one life and received each message once.
         """
         node_of = np.array([pair >> 32 for pair in self.process_codes.codes], np.int64)
         deadlines, destinations = (
@@ -295,7 +301,7 @@ class EventMeasures:
         )
         sender = self.hops.senders()
         sender = sender if received.place is None else sender[received.place]
-        if ages is not None and self.process_codes.one_life_each() and copies.rows.are_unique():
+        if ages is not None:
             process_of = np.full(len(self.process_codes.names.codes) + 1, -1, np.int32)
             process_of[node_of] = np.arange(node_of.size)
             for span in spans(sender.size):
@@ -334,8 +340,9 @@ class EventMeasures:
             table = broadcasts.resolve(self.observed[code], windowed)
             name = names[code] if code >= 0 else "unnamed"
             measures[f"observed_{name}"] = table.at.size
-            measures |= summarise(f"observed_{name}_age_us", broadcasts.since(table, own=False))
-            measures |= summarise(f"observed_{name}_own_age_us", broadcasts.since(table, own=True))
+            own_ages = broadcasts.since_own(table)
+            measures |= summarise(f"observed_{name}_age_us", broadcasts.since(table))
+            measures |= summarise(f"observed_{name}_own_age_us", own_ages)
         return measures
 
     def _packets(self) -> Measures:

@@ -5,6 +5,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from precede.core import peaks
+from precede.core.compiling import is_compiled
 from precede.measures.columns import Growing, Integers, read_integers, spans
 from precede.measures.pairs import RowsByPair
 
@@ -42,20 +44,15 @@ class Hops:
         self._packet_steps.add(step[packets])
         if not received.size:
             return
-        senders = np.full(received.size, -1, np.int32)
-        known = np.zeros(received.size, np.bool_)
-        if packets.size:
-            last = _last_before(received, packets)
-            packet = packets[last]
-            is_next = packet == received - 1
-            if is_next.all():
-                known = (process[packet] == process[received]) & (step[packet] + 1 == step[received])
-            else:
-                # rows before `begins[k]` are of another process than row k, or not the steps directly before it
-                follows = (process[1:] == process[:-1]) & (step[1:] == step[:-1] + 1)
-                begins = np.append(0, np.flatnonzero(~follows) + 1)
-                begins = begins[_last_before(received, begins)]
-                known = (last >= 0) & (begins <= packet)
+        last = _last_before(received, packets)
+        packet = packets.take(last) if packets.size else received
+        # steps count the rows of one node: if they count all rows in between, none is of another packet
+        known = (last >= 0) & (process.take(packet) == process.take(received))
+        known &= step.take(received) - step.take(packet) == received - packet
+        if known.all():
+            senders = peer.take(last)
+        else:
+            senders = np.full(received.size, -1, np.int32)
             senders[known] = peer[last[known]]
         self._senders.add(senders)
         unknown = received[~known]
@@ -105,7 +102,18 @@ def hops_of(
 
 
 def _count(parents: Integers) -> Integers:
-    """Return the length of the path from each row to a row at the source; 0 if there is none.
+    """Return the length of the path from each row to a row at the source; 0 if there is none."""
+    if is_compiled(peaks):
+        from precede.measures.machine_paths import lengths_of
+
+        lengths = lengths_of(parents.astype(np.int32, copy=False).tobytes())
+        if lengths is not None:
+            return np.frombuffer(lengths, np.int32)
+    return _count_by_span(parents)
+
+
+def _count_by_span(parents: Integers) -> Integers:
+    """Count as `_count` does, rows of any order, compiled or not.
 
     A log has the reception at the sender before those that follow from it. Then one span of rows after the
     other is enough; else all rows are one span.

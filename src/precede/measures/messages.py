@@ -197,10 +197,19 @@ class Broadcasts:
         table[source, number] = np.arange(self.keys.size)
         return table
 
-    def since(self, table: MessageRows, own: bool) -> Integers:
-        """Return the time from the broadcast to each row about a node's `own` messages, or about others'."""
-        if not own:
-            return joined(table.at.size, (at - self.at.take(message) for _, message, at in table.others()))
+    def since(self, table: MessageRows) -> Integers:
+        """Return the time from the broadcast to each row about others' messages that are known.
+
+        It is written over the instants of the table: a second column of this length takes longer than the sums.
+        """
+        end = 0
+        for _, message, at in table.others():
+            table.at[end : end + at.size] = at - self.at.take(message)
+            end += at.size
+        return table.at[:end]
+
+    def since_own(self, table: MessageRows) -> Integers:
+        """Return the time from the broadcast to each row about a message of the node itself."""
         rows = table.own & (table.message >= 0)
         return np.asarray(table.at[rows] - self.at[table.message[rows]])
 

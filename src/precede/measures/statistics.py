@@ -60,6 +60,8 @@ def deviation(values: Integers) -> float | None:
         return None
     least, total, squares = int(values.min()), 0, 0
     range_bits = (int(values.max()) - least).bit_length()
+    if not range_bits:
+        return 0.0
     for span in spans(values.size):
         if range_bits > 2 * _HALF_BITS:
             far = [value - least for value in values[span].tolist()]
@@ -98,6 +100,8 @@ def values_at(values: Integers, ranks: Integers) -> Integers:
     Many values are counted in intervals, and only those in the intervals with these places are sorted.
     """
     least, most = int(values.min()), int(values.max())
+    if least == most:
+        return np.full(ranks.size, least)
     if values.dtype not in (np.int64, np.int32, np.uint32) or most - least >= 1 << 31:
         values = values.astype(np.int64)
     shift = max(0, (most - least).bit_length() - _INTERVAL_BITS)

@@ -85,11 +85,8 @@ class NodeEffects(EffectHandler):
         self.network.node_down(hosted.id)
 
     def write_gauges(self, hosted: HostedNode) -> None:
-        sizes, peaks = hosted.node.sizes(), hosted.peaks
-        peaks.note(sizes)
-        for name, value in sizes.items():
-            self.recorder.gauge(hosted.id, self.now, name, value, peaks.largest[name])
-        peaks.restart()
+        hosted.node.note_sizes(hosted.peaks)
+        self.recorder.gauges(hosted.id, self.now, hosted.peaks.sample())
 
     def accept(self, node: NodeId, effect: Accept, now: Instant) -> None:
         hosted, id = self.nodes[node], effect.message.id

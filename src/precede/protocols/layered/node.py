@@ -130,6 +130,7 @@ class LayeredNode(Node):
             ordering is None
             or dissemination is None
             or {**ordering.mapping(), **dissemination.mapping()} != self.sizes()  # a subclass has more
+            or not set(ordering.names).isdisjoint(dissemination.names)
         ):
             self._counts_sizes = False
             peaks.note(self.sizes())
