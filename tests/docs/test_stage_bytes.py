@@ -24,7 +24,7 @@ def test_growth_belongs_to_the_function_that_allocates():
     # In a process of its own: the system takes unused pages from one as large as that of these tests meanwhile.
     done = subprocess.run([sys.executable, "-c", ALLOCATING], capture_output=True, text=True, check=True)
     inside = sum(count for stack, count in json.loads(done.stdout).items() if "allocate (" in stack)
-    assert 0.8 * HELD < inside < 2 * HELD
+    assert 0.8 * HELD < inside < 2 * HELD, done.stdout
 
 
 def test_stacks_are_written_as_stages_are_read():

@@ -224,12 +224,7 @@ class EventMeasures:
             "deliveries": others + own,
             "own_deliveries": own,
         }
-        discarded = broadcasts.resolve(self.instants[DISCARDED], windowed)
-        reason = self.discard_reasons.take()
-        reason = reason if discarded.place is None else reason[discarded.place]
-        discards, times = measure_discarded(discarded, reason, self.reasons.codes, copies, broadcasts)
-        measures |= discards
-        self.samples["buffer_time_us"] = times
+        measures |= self._discards(broadcasts, copies)
         receptions = received.at.size
         measures["delivered_of_received_share"] = ratio(others, receptions)
         expired = measures["expired"]
@@ -270,6 +265,14 @@ class EventMeasures:
         """Return the codes of all nodes that have rows."""
         pairs = list(self.process_codes.codes)
         return sorted({pairs[process] >> 32 for process in self.processes})
+
+    def _discards(self, broadcasts: Broadcasts, copies: FirstCopies) -> Measures:
+        discarded = broadcasts.resolve(self.instants[DISCARDED], self.window is not None)
+        reason = self.discard_reasons.take()
+        reason = reason if discarded.place is None else reason[discarded.place]
+        measures, times = measure_discarded(discarded, reason, self.reasons.codes, copies, broadcasts)
+        self.samples["buffer_time_us"] = times
+        return measures
 
     def _routing(
         self,
