@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from precede.core.compiling import is_compiled
-from precede.core.peaks import Peaks
+from precede.core.peaks import Peaks, Sample
 from precede.eventlog.sinks import TableSink
 from precede.experiments.run import Run, carry_out
 from precede.protocols import registry
@@ -84,7 +84,7 @@ def test_peaks_begin_anew_with_the_sizes_of_the_last_sample():
     for pending in (1, 7, 3):
         peaks.note({"pending": pending})
     assert peaks.largest == {"pending": 7}
-    peaks.restart()
+    assert peaks.sample() == Sample(("pending",), (3,), (7,))
     peaks.note({"pending": 2})
     assert peaks.largest == {"pending": 3}
 

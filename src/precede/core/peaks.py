@@ -85,7 +85,7 @@ class Sample(NamedTuple):
 
 @final
 class Peaks:
-    """The largest value of each size, by name, since the last `restart`.
+    """The largest value of each size, by name, since the last `sample`.
 
     If there are `parts`, these keep the largest values of their sizes themselves.
     """
@@ -99,8 +99,8 @@ class Peaks:
 
     def note(self, sizes: Mapping[str, int]) -> None:
         """Take the sizes after an input, and raise the peaks that they exceed."""
-        if sizes != self._latest:  # most inputs change no size
-            self._latest = sizes
+        before, self._latest = self._latest, sizes
+        if sizes is before or sizes != before:  # most inputs change no size; a node may return one dictionary
             largest = self.largest
             for name, value in sizes.items():
                 if value > largest.get(name, -1):
@@ -111,7 +111,7 @@ class Peaks:
         if not self.parts:
             latest, largest = self._latest, self.largest
             sample = Sample(tuple(latest), tuple(latest.values()), tuple([largest[name] for name in latest]))
-            self.restart()
+            self.largest = dict(latest)
             return sample
         names: tuple[str, ...] = ()
         values: tuple[int, ...] = ()
@@ -122,6 +122,3 @@ class Peaks:
             most += part.largest()
             part.restart()
         return Sample(names, values, most)
-
-    def restart(self) -> None:
-        self.largest = dict(self._latest)

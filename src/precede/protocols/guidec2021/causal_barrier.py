@@ -27,9 +27,9 @@ from precede.protocols.guidec2021.cut import Barrier, Cut, Predecessor
 from precede.protocols.guidec2021.options import CausalBarrierOptions
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
-from precede.protocols.layered.ordering import Ordering
+from precede.protocols.layered.ordering import BatchOrdering
 from precede.protocols.layered.own_messages import OwnMessages, refuse_destinations
-from precede.protocols.layered.parsed_envelopes import Batch
+from precede.protocols.layered.parsed_envelopes import ParsedEnvelope
 from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.layered.streams import Stream, id_in, stream_in, stream_of, top_key
 from precede.protocols.registry import Entry
@@ -50,7 +50,7 @@ class Pending:
         self.since = since
 
 
-class CausalBarrier(Ordering):
+class CausalBarrier(BatchOrdering):
     """Causal order by barriers, with the paper's registries `c_barrier`, `co_delivered` and `pending`.
 
     `_waiting_for` is an index of the pending messages by one predecessor that each of them lacks.
@@ -115,14 +115,8 @@ class CausalBarrier(Ordering):
         self._wake([(stream, id.number)], effects)
         return envelope, effects
 
-    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        for envelope in envelopes:
-            self._take(
-                envelope, stream_of(envelope.message.id), Deliver(envelope.message, envelope), now, effects
-            )
-
-    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
-        for parsed in batch.contents:
+    def take_parsed(self, contents: list[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
+        for parsed in contents:
             self._take(parsed.envelope, parsed.stream, parsed.deliver, now, effects)
 
     def _take(

@@ -27,9 +27,9 @@ from precede.protocols.guidec2021.past import NO_TOP, Barrier, Past, Top, barrie
 from precede.protocols.guidec2021.waiting import Pending, WaitingMessages
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
-from precede.protocols.layered.ordering import Ordering
+from precede.protocols.layered.ordering import BatchOrdering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
-from precede.protocols.layered.parsed_envelopes import NEVER, Batch, MessageName, ParsedEnvelope, batch_of
+from precede.protocols.layered.parsed_envelopes import NEVER, MessageName, ParsedEnvelope
 from precede.protocols.layered.streams import id_in, stream_of, top_key
 from precede.protocols.registry import Entry
 
@@ -42,7 +42,7 @@ _DUE: Final = "due"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class DeltaCausal(Ordering):
+class DeltaCausal(BatchOrdering):
     """Δ-causal order: `_past` is the paper's `c_barrier` and `co_delivered`, `_waiting` its `pending`."""
 
     draining: ClassVar[tuple[str, ...]] = ("pending",)
@@ -106,11 +106,8 @@ class DeltaCausal(Ordering):
         self._schedule(effects)
         return envelope, before + effects
 
-    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        self.arrive_batch(batch_of(envelopes), now, effects)
-
-    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
-        self._arrive(batch.contents, now, effects)
+    def take_parsed(self, contents: list[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
+        self._arrive(contents, now, effects)
         if self._waiting.unregistered:
             self._schedule(effects)
         if now >= self._sweep_at:

@@ -19,9 +19,9 @@ from precede.core.node import Context, Saved, Waiting
 from precede.core.peaks import Sizes
 from precede.protocols.layered.envelope import Envelope
 from precede.protocols.layered.held_messages import HeldMessages
-from precede.protocols.layered.ordering import Ordering
+from precede.protocols.layered.ordering import BatchOrdering
 from precede.protocols.layered.own_messages import OwnMessages, deadline_after, refuse_destinations
-from precede.protocols.layered.parsed_envelopes import Batch, ParsedEnvelope
+from precede.protocols.layered.parsed_envelopes import ParsedEnvelope
 from precede.protocols.layered.saved_state import saved_under
 from precede.protocols.options import Durable, duration
 from precede.protocols.registry import Entry
@@ -40,7 +40,7 @@ class HashDagOptions(Durable, frozen=True, kw_only=True):
     ] = None
 
 
-class HashDag(Ordering):
+class HashDag(BatchOrdering):
     """Keeps the graph of delivered messages, which grows for ever, and its heads.
 
     `_waiting_for` is an index of the waiting messages by one parent that each of them lacks.
@@ -102,11 +102,8 @@ class HashDag(Ordering):
         self._wake(digest, effects)  # only a liar's message waits for one that did not exist
         return envelope, effects
 
-    def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        self.arrive_batch(Batch([ParsedEnvelope(envelope) for envelope in envelopes]), now, effects)
-
-    def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
-        for parsed in batch.contents:
+    def take_parsed(self, contents: list[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
+        for parsed in contents:
             if parsed.id in self._ids:
                 effects.append(Discard(parsed.message, "duplicate"))
                 continue

@@ -127,12 +127,22 @@ class LayeredNode(Node):
         if peaks.parts:
             return
         if (
-            ordering is None
-            or dissemination is None
-            or {**ordering.mapping(), **dissemination.mapping()} != self.sizes()  # a subclass has more
-            or not set(ordering.names).isdisjoint(dissemination.names)
+            ordering is not None
+            and dissemination is not None
+            and set(ordering.names).isdisjoint(dissemination.names)
+            and type(self).sizes is LayeredNode.sizes
+            and all(_sizes_are_counted(part) for part in (self.ordering, self.dissemination))
         ):
+            peaks.parts = [ordering, dissemination]
+        else:
             self._counts_sizes = False
             peaks.note(self.sizes())
-        else:
-            peaks.parts = [ordering, dissemination]
+
+
+def _sizes_are_counted(part: Ordering | Dissemination) -> bool:
+    """True if `sizes` and `counted_sizes` are of one class: if not, a subclass has sizes of its own."""
+    for cls in type(part).__mro__:
+        own = [name in vars(cls) for name in ("sizes", "counted_sizes")]
+        if any(own):
+            return all(own) and "sizes" not in getattr(part, "__dict__", ())
+    return False

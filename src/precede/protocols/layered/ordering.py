@@ -18,7 +18,7 @@ from precede.core.instants import Duration, Instant
 from precede.core.node import Saved, Waiting
 from precede.core.peaks import Sizes
 from precede.protocols.layered.envelope import Envelope
-from precede.protocols.layered.parsed_envelopes import Batch
+from precede.protocols.layered.parsed_envelopes import Batch, ParsedEnvelope
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -36,13 +36,6 @@ class Ordering(ABC):
 
     knows_for_ever: ClassVar[bool] = True
     """False if `knows` forgets messages. Then the dissemination must remember every id it has seen."""
-
-    def __init_subclass__(cls) -> None:
-        """Let a class that overrides `arrive` alone get batches through it."""
-        super().__init_subclass__()
-        own = vars(cls)
-        if "arrive" in own and "arrive_batch" not in own:
-            setattr(cls, "arrive_batch", Ordering.arrive_batch)  # noqa: B010 - mypyc refuses the assignment
 
     def start(self, now: Instant, saved: Saved) -> Effects:
         """Begin, with the state that was persisted before a restart."""
@@ -109,15 +102,38 @@ class Ordering(ABC):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class OneByOneOrdering(Ordering):
-    """An ordering that takes messages one at a time."""
+class BatchOrdering(Ordering):
+    """An ordering that takes parsed envelopes. Where a subclass overrides `arrive`, batches go through that.
+
+    `_arrive_is_own` says whether one does; it is None before the first batch.
+    """
+
+    _arrive_is_own: bool | None = None
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        for envelope in envelopes:
-            self.take(envelope, Deliver(envelope.message, envelope), now, effects)
+        self.take_parsed([ParsedEnvelope(envelope) for envelope in envelopes], now, effects)
 
     def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
-        for parsed in batch.contents:
+        is_own = self._arrive_is_own
+        if is_own is None:
+            is_own = type(self).arrive is not BatchOrdering.arrive or "arrive" in getattr(self, "__dict__", ())
+            self._arrive_is_own = is_own
+        if is_own:
+            self.arrive(batch.envelopes(), now, effects)
+        else:
+            self.take_parsed(batch.contents, now, effects)
+
+    @abstractmethod
+    def take_parsed(self, contents: list[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
+        """Take messages received for the first time. Many nodes may share their parsed envelopes."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class OneByOneOrdering(BatchOrdering):
+    """An ordering that takes messages one at a time."""
+
+    def take_parsed(self, contents: list[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
+        for parsed in contents:
             self.take(parsed.envelope, parsed.deliver, now, effects)
 
     @abstractmethod
