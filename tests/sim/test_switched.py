@@ -48,7 +48,12 @@ class Puppet(Node):
         return ()
 
 
-def world_of(nodes: int, make_world: type[World] = World, **network: object) -> tuple[World, list[Puppet]]:
+def world_of(
+    nodes: int,
+    make_world: type[World] = World,
+    make_network: type[Switched] = Switched,
+    **network: object,
+) -> tuple[World, list[Puppet]]:
     puppets = [Puppet() for _ in range(nodes)]
     settings = {
         "propagation": Distribution("constant(0.1)"),
@@ -60,7 +65,7 @@ def world_of(nodes: int, make_world: type[World] = World, **network: object) -> 
         7,
         nodes,
         lambda node, incarnation, generator: puppets[node],
-        Switched(**{**settings, **network}),
+        make_network(**{**settings, **network}),
         recorder,
     )
     for node in range(nodes):
@@ -118,6 +123,33 @@ def test_a_crash_drops_queued_packets_but_not_those_that_have_left() -> None:
     world.run()
     assert puppets[1].heard == [(102_000, 0, "0"), (103_000, 0, "1"), (105_000, 0, "again")]
     assert world.network.counters()["network_dropped"] == 3
+
+
+@pytest.mark.parametrize("make_world", [World, WheelWorld])
+def test_a_network_that_overrides_send_gets_every_packet(make_world: type[World]) -> None:
+    class LosesEverySecond(Switched):
+        sends = 0
+
+        def send(self, sender: NodeId, send: Send) -> None:
+            self.sends += 1
+            if self.sends % 2:
+                super().send(sender, send)
+
+    world, puppets = world_of(2, make_world, LosesEverySecond)
+    ask(world, puppets, 0, *(Send(Parcel(name), 1) for name in "abcd"))
+    world.run()
+    assert [name for _, _, name in puppets[1].heard] == ["a", "c"]
+
+
+@pytest.mark.parametrize("make_world", [World, WheelWorld])
+def test_a_node_that_enters_again_has_an_empty_queue(make_world: type[World]) -> None:
+    world, puppets = world_of(2, make_world)
+    ask(world, puppets, 0, *[Send(Parcel("earlier"), 1)] * 50)
+    world.leave(0)
+    world.enter(0)
+    ask(world, puppets, 0, Send(Parcel("later"), 1))
+    world.run()
+    assert (102_000, 0, "later") in puppets[1].heard
 
 
 def test_a_queued_keyed_packet_can_be_replaced_and_cancelled() -> None:

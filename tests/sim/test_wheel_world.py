@@ -20,7 +20,7 @@ from precede.core.messages import Packet
 from precede.core.node import Node
 from precede.core.writing_node import EffectWriter, WritingNode
 from precede.eventlog.recorder import Recorder
-from precede.eventlog.sinks import TableSink
+from precede.eventlog.sinks import NoSink, TableSink
 from precede.experiments.run import Prepared, Run, prepare
 from precede.experiments.swarm.large_numbers import builder
 from precede.experiments.swarm.plan import FURTHER_FROM, Plan, draw_plan, find_drawer
@@ -107,6 +107,15 @@ def test_the_wheel_refuses_an_entry_in_the_past() -> None:
     assert wheel.seek(NEVER)
     with pytest.raises(ValueError, match="an event at 4999, before the present instant, 5000"):
         wheel.add(4_999, 2)
+
+
+@pytest.mark.parametrize("make_world", [World, WheelWorld])
+def test_a_world_refuses_an_event_in_the_past(make_world: type[World]) -> None:
+    network = PointToPoint(Distribution("constant(0.01)"))
+    world = make_world(1, 1, lambda *_: Node(), network, Recorder("run", ["0"], NoSink()))
+    world.run(5_000)
+    with pytest.raises(ValueError, match="an event at 4999, before the present instant, 5000"):
+        world.schedule(4_999, print)
 
 
 def test_a_limit_that_is_none_turns_the_wheel_nowhere() -> None:

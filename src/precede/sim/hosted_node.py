@@ -77,7 +77,7 @@ class HostedNode:
         return reading if self.clock is None else self.clock.world_time(reading)
 
     def update_plain(self) -> None:
-        """Computes `plain` again; call it after any of its conditions has changed."""
+        """Compute `plain` and `writing` again; call it after any of their conditions has changed."""
         self.plain = self.up and self.clock is None and self.crash_after is None and not self.stalled
         node = self.node
         self.writing = None

@@ -55,7 +55,13 @@ class NodeEffects(EffectHandler):
         self.on_deliver: Callable[[NodeId, Message], None] | None = None
 
     def push(self, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        """Calls a function later, in the last phase of an instant."""
+        """Call a function later, in the last phase of an instant."""
+        if at < self.now:
+            raise ValueError(f"an event at {at}, before the present instant, {self.now}")
+        self.put(at, function, arguments)
+
+    def put(self, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Do the same for an instant that is not past."""
         self.queue.push(at, function, arguments)
 
     def begin_step(self, node: NodeId) -> bool:

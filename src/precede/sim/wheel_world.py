@@ -100,7 +100,7 @@ class WheelWorld(World):
     def busy(self) -> bool:
         return super().busy() or self.wheel.is_waiting()
 
-    def push(self, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    def put(self, at: Instant, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         self._last_call += 1
         self._calls[self._last_call] = function, arguments
         self.wheel.add(min(at, NEVER), -self._last_call)

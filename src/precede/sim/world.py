@@ -268,6 +268,7 @@ class World(NodeInputs):
         self.carry_out(hosted.id, effects, clock)
         if hosted.up:
             self.network.node_up(hosted.id)
+            hosted.flight = self.network.flight(hosted.id)  # a node that was down has a new queue
 
     def _depart(self, hosted: HostedNode) -> None:
         if hosted.up and hosted.gone:

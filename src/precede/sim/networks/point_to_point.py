@@ -65,7 +65,8 @@ class PointToPoint(Network):
         return self._takes_no_time() and not disturbed
 
     def flight(self, sender: NodeId) -> Flight | None:
-        return self._delay_of(sender) if self.only_delays() else None
+        sends_itself = type(self).send is not PointToPoint.send
+        return self._delay_of(sender) if self.only_delays() and not sends_itself else None
 
     def begin(self) -> None:
         for partition in self._partitions:

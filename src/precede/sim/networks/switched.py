@@ -61,7 +61,8 @@ class Switched(Network):
         return True
 
     def flight(self, sender: NodeId) -> Flight | None:
-        return None if self.crashes or not self._per_packet else self._ports[sender]
+        disturbed = self.crashes or not self._per_packet or type(self).send is not Switched.send
+        return None if disturbed else self._ports[sender]
 
     def count(self, wait: Duration) -> None:
         """Count one more packet, which waits so long in the queue of its sender."""
