@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -73,6 +74,22 @@ def test_what_is_written_is_read(
     assert read.schema_arrow.equals(IN_FILE)
     assert read.read().equals(pa.Table.from_batches([block(rows, IN_FILE)]))
     assert read.metadata.metadata == {b"key": b"value"}
+
+
+@settings(deadline=None)
+@given(rows=st.lists(ROW, max_size=60), group=st.integers(1, 40), cuts=st.sets(st.integers(0, 60)))
+def test_the_bytes_of_a_file_do_not_depend_on_where_its_blocks_end(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[object, ...]], group: int, cuts: set[int]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "blocks.parquet"
+    ends = [0, *sorted(cuts), len(rows)]
+    divided = [rows[begin:end] for begin, end in pairwise(ends)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file, "GROUP_ROWS", group)
+        written(path, [block(rows)])
+        whole = path.read_bytes()
+        written(path, [block(part) for part in divided])
+    assert path.read_bytes() == whole
 
 
 @pytest.mark.parametrize("different", [1, 2, 257, 65_537, 70_000])

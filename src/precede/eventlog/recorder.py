@@ -137,6 +137,8 @@ class Recorder:
 
     def gauges(self, node: NodeId, at: Instant, sample: Sample) -> None:
         """Keep a node's sizes at one instant, with their peaks. Many at a time go to the sink."""
+        if not sample.names:
+            return
         self._gauges.append((node, at, sample))
         self._gauge_rows += len(sample.names)
         if self._gauge_rows >= _GAUGES:

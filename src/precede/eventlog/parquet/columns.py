@@ -127,7 +127,11 @@ class _Texts:
 
 
 class Names(_Column):
-    """A column of names. Its codes are those of the blocks where all blocks have the same names."""
+    """A column of names. Its codes are those of the blocks where all blocks have the same names.
+
+    Names of a dictionary are taken up to the last one that a row has. Then a row group has the same bytes
+    wherever blocks end, because recorders give new names the next codes.
+    """
 
     def __init__(self, nullable: bool, measured: bool) -> None:
         super().__init__(nullable)
@@ -141,7 +145,10 @@ class Names(_Column):
         places = self._known(array, array.indices, presence)
         if self._dictionary is None or not self._dictionary.equals(array.dictionary):
             self._dictionary = array.dictionary
-            self._table = self._texts.codes_of(array.dictionary.to_pylist())
+            self._table = np.empty(0, np.uint16)
+        used = int(places.max(initial=-1)) + 1
+        if used > self._table.size:
+            self._table = self._texts.codes_of(self._dictionary.slice(0, used).to_pylist())
             self._in_order = bool((self._table == np.arange(self._table.size)).all())
         self._parts.append(places.astype(self._table.dtype) if self._in_order else self._table.take(places))
 

@@ -52,13 +52,16 @@ class ParquetFile:
         self._file.write(_MAGIC)
 
     def write(self, block: pa.RecordBatch) -> None:
-        """Take a block; write a row group once there are enough rows."""
-        presence = Presence()
-        for column, array in zip(self._columns, block.columns, strict=True):
-            column.add(array, presence)
-        self._held += block.num_rows
-        if self._held >= GROUP_ROWS:
-            self._write_group()
+        """Take a block. All row groups but the last have as many rows, so blocks of any size make one file."""
+        while block.num_rows:
+            part = block.slice(0, GROUP_ROWS - self._held)
+            presence = Presence()
+            for column, array in zip(self._columns, part.columns, strict=True):
+                column.add(array, presence)
+            self._held += part.num_rows
+            block = block.slice(part.num_rows)
+            if self._held == GROUP_ROWS:
+                self._write_group()
 
     def close(self, metadata: Mapping[bytes, bytes]) -> None:
         """Complete the file."""
