@@ -165,8 +165,25 @@ def test_a_new_incarnation_is_another_process():
     assert result["transit_us_mean"] == pytest.approx((10 + 50 + 5) / 3)
 
 
-@pytest.mark.parametrize("second_life", [0, 1])
-def test_delivery_ratios_are_of_ages_whether_or_not_a_node_has_two_lives(second_life: int):
+def test_hops_of_rows_that_are_not_in_the_order_of_steps():
+    packet = {"medium": "radio", "packet_bytes": 1, "control_bytes": 0, "messages_in_packet": 1}
+    rows = [
+        row("a", "broadcast", 1, ("a", 1), step=1),
+        row("b", "packet_received", 2, peer="a", step=1, **packet),
+        row("b", "received", 2, ("a", 1), step=2),
+        row("b", "delivered", 2, ("a", 1), step=3),
+        row("c", "packet_received", 3, peer="b", step=2, **packet),  # brings the message
+        row("c", "packet_received", 3, peer="a", step=1, **packet),  # was earlier, at the same instant
+        row("b", "sent", 3, peer="c", step=4, **packet),
+        row("c", "received", 3, ("a", 1), step=3),
+        row("c", "delivered", 3, ("a", 1), step=4),
+    ]
+    result = measure_events(batches(rows))
+    assert (result["hop_count_mean"], result["hop_count_max"]) == (1.5, 2)
+
+
+@pytest.mark.parametrize("incarnation", [0, 1])
+def test_delivery_ratios_are_of_ages_whether_or_not_a_node_has_two_incarnations(incarnation: int):
     second = 1_000_000
     rows = [
         row("a", "started", 0),
@@ -175,8 +192,8 @@ def test_delivery_ratios_are_of_ages_whether_or_not_a_node_has_two_lives(second_
         row("b", "received", 50 * second + 5, ("a", 1)),
         row("b", "delivered", 52 * second, ("a", 1)),
         row("a", "broadcast", 60 * second, ("a", 2)),
-        row("b", "received", 60 * second + 7, ("a", 2), incarnation=second_life),
-        row("b", "delivered", 80 * second, ("a", 2), incarnation=second_life),
+        row("b", "received", 60 * second + 7, ("a", 2), incarnation=incarnation),
+        row("b", "delivered", 80 * second, ("a", 2), incarnation=incarnation),
     ]
     result = measure_events(batches(rows))
     shares = [result[f"delivery_ratio_within_{age}"] for age in ("1s", "10s", "1min")]

@@ -211,7 +211,8 @@ class EventMeasures:
         own = int(np.count_nonzero(delivered.own))
         others = received.at.size if self.deliveries.at_once else delivered.at.size - own
         # was every message delivered when it was received, once?
-        at_once = self.deliveries.at_once and copies.are_complete() and self.process_codes.one_life_each()
+        one_incarnation = self.process_codes.one_incarnation_each()
+        at_once = self.deliveries.at_once and copies.are_complete() and one_incarnation
         if self.deliveries.at_once and not at_once:
             delivered = self.deliveries.unfolded(delivered, received)
         nodes = self._nodes()
@@ -231,7 +232,7 @@ class EventMeasures:
         assert expired is not None
         measures["expired_share"] = ratio(expired, receptions)
         waits = np.broadcast_to(np.int64(0), receptions) if at_once else copies.waits_in_order(delivered)
-        paired = waits is not None and self.process_codes.one_life_each() and copies.rows.are_unique()
+        paired = waits is not None and one_incarnation and copies.rows.are_unique()
         waits = copies.waits(delivered) if waits is None else waits
         own_ages = broadcasts.since_own(delivered)
         if not paired:
@@ -285,7 +286,7 @@ class EventMeasures:
         """Return the measures by which routing protocols are compared (`delivery.py`).
 
         `ages` are those of deliveries elsewhere if these are the receptions, in their order, and each node has
-        one life and received each message once.
+        one incarnation and received each message once.
         """
         node_of = np.array([pair >> 32 for pair in self.process_codes.codes], np.int64)
         deadlines, destinations = (

@@ -5,8 +5,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from precede.core import peaks
 from precede.core.compiling import is_compiled
+from precede.eventlog import rows as packed_rows
 from precede.measures.columns import Growing, Integers, read_integers, spans
 from precede.measures.pairs import RowsByPair
 
@@ -46,9 +46,10 @@ class Hops:
             return
         last = _last_before(received, packets)
         packet = packets.take(last) if packets.size else received
-        # steps count the rows of one node: if they count all rows in between, none is of another packet
-        known = (last >= 0) & (process.take(packet) == process.take(received))
-        known &= step.take(received) - step.take(packet) == received - packet
+        # no row in between may be of another node, and none may lack, lest it be the row of another packet
+        begins = (process[1:] != process[:-1]) | (step[1:] != step[:-1] + 1)
+        stretch = np.cumsum(np.append(False, begins), dtype=np.int32)
+        known = (last >= 0) & (stretch.take(packet) == stretch.take(received))
         if known.all():
             senders = peer.take(last)
         else:
@@ -103,7 +104,7 @@ def hops_of(
 
 def _count(parents: Integers) -> Integers:
     """Return the length of the path from each row to a row at the source; 0 if there is none."""
-    if is_compiled(peaks):
+    if is_compiled(packed_rows):  # then `librt` is there
         from precede.measures.machine_paths import lengths_of
 
         lengths = lengths_of(parents.astype(np.int32, copy=False).tobytes())

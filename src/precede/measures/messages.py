@@ -45,7 +45,7 @@ class Processes:
         self.names = Names()
         self.codes: dict[int, int] = {}
         self._first_lives = np.empty(0, np.int32)  # by the code of a name: the process of incarnation 0
-        self._is_alike = True  # is the code of each first life that of the name?
+        self._is_alike = True  # is the code of each first incarnation that of the name?
 
     def read(
         self, batch: pa.RecordBatch, name: str, incarnation: str, rows: Integers | None = None
@@ -67,7 +67,7 @@ class Processes:
             self._is_alike = bool((self._first_lives == np.arange(self._first_lives.size)).all())
         return named, named if self._is_alike else self._first_lives.take(named)
 
-    def one_life_each(self) -> bool:
+    def one_incarnation_each(self) -> bool:
         """Return whether no node had two incarnations."""
         return len({pair >> 32 for pair in self.codes}) == len(self.codes)
 
