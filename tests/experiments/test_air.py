@@ -179,6 +179,7 @@ def test_a_scenario_names_a_generator(tmp_path: Path, generator: str, keys: str)
         ("street-waypoint", "blocks = [0, 1]", r"walk.toml:7: blocks: expected two numbers above 0"),
         ("gauss-markov", 'radio = "zigbee"', r"walk.toml:7: radio"),
         ("street-waypoint", 'streets = "none.csv"', r"walk.toml:7: streets: no such file"),
+        ("street-waypoint", f'streets = "{"x" * 300}"', r"walk.toml:7: streets: no such file"),
     ],
 )
 def test_a_wrong_key_of_a_generator_is_named_with_its_line(

@@ -68,6 +68,23 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path, made: list[int]):
     assert len(made) == 2
 
 
+def test_a_file_in_its_place_of_the_same_size_and_time_is_read(tmp_path: Path):
+    file, other = tmp_path / "met.csv", tmp_path / "other.csv"
+    world = {"kind": "contacts", "contacts": "met.csv"}
+    for path, peer in ((file, "y"), (other, "z")):
+        path.write_text(f"a,b,start,end\nx,{peer},0,50\n")
+        os.utime(path, (1, 1))
+    rows(world, base=tmp_path)
+    other.rename(file)
+    assert {row["node"] for row in rows(world, base=tmp_path)} == {"x", "z"}
+
+
+def test_a_range_that_is_written_is_another_than_that_of_the_radio(made: list[int]):
+    radio = {**WALK, "radio": "wifi", "range": None}
+    assert rows(radio) != rows({name: value for name, value in radio.items() if name != "range"})
+    assert len(made) == 2
+
+
 def test_a_trace_of_the_lake_is_read_once_for_each_range(tmp_path: Path, made: list[int]):
     lake = Lake(tmp_path / "lake")
     store_mobility(lake, "walk", random_waypoint(1, Walkers(nodes=6, duration=300_000_000)))

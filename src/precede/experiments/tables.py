@@ -1,6 +1,7 @@
 """The tables of a scenario file as they are written: their values, and where in the file each key stands."""
 
 import csv
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -64,7 +65,7 @@ class Table:
     def existing_file(self, key: str, path: Path) -> Path:
         """Return a path under `base`. Raise `BadInput` about the key if there is no such file."""
         path = self.base / path
-        if not path.exists():
+        if not os.path.exists(path):  # that of `Path` raises for a name that is too long
             raise self.wrong(key, f"no such file: {path}")
         if path.is_dir():
             raise self.wrong(key, f"expected a file, and {path} is a folder")

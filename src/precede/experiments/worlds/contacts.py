@@ -182,7 +182,10 @@ class ContactsTable(WorldTable, frozen=True, kw_only=True):
 
 
 def _build(world: ContactsTable, table: Table, seed: int) -> BuiltWorld:
-    plan = _last_plan(world, table, seed) if world.meetings is None else _written_plan(world, table)
+    if world.meetings is None:
+        plan = _plan_of(_last_contacts(world, table, seed))
+    else:
+        plan = _written_plan(world, table)
     air = with_radio(world.radio, table.data, {name: getattr(world, name) for name in _AIR})
     setup, contacts = air["setup"], plan.contacts
     if setup:
@@ -222,30 +225,42 @@ class _Plan(NamedTuple):
     end: Instant
 
 
-_LAST: Final[dict[tuple[Any, ...], _Plan]] = {}
-"""The plan that this process made last, by all it depends on: the runs of a sweep mostly have the same one."""
+_LAST: Final[dict[tuple[Any, ...], ContactList]] = {}
+"""The contacts that this process made last, by all they depend on: the runs of a sweep mostly have the same."""
 
 
-def _last_plan(world: ContactsTable, table: Table, seed: int) -> _Plan:
+def _last_contacts(world: ContactsTable, table: Table, seed: int) -> ContactList:
     own_seed = seed if world.generator is not None and world.generator_seed is None else None
     files = [path for path in (world.contacts, world.nodes, world.streets) if isinstance(path, Path)]
     if world.trace is not None:
         files = _stored_files(world, table, world.trace)
-    states = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in files if path.exists()]
-    key = (own_seed, table.base, world.radio, *(getattr(world, name) for name in _SOURCE_KEYS), *states)
-    plan = _LAST.get(key)
-    if plan is None:
-        plan = _plan_of(_contacts(world, table, seed))
+    sources = (getattr(world, name) for name in _SOURCE_KEYS)
+    key = (own_seed, table.base, _heard_within(world, table), *sources, *map(_state_of, files))
+    contacts = _LAST.get(key)
+    if contacts is None:
         _LAST.clear()
-        _LAST[key] = plan
-    return plan
+        _LAST[key] = contacts = _contacts(world, table, seed)
+    return contacts
+
+
+def _state_of(path: Path) -> tuple[Any, ...]:
+    """Return what changes with the content of a file, also if an archive brings its time of modification."""
+    try:
+        state = path.stat()
+    except OSError:  # reading it tells the cause
+        return (path,)
+    return (path, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+
+
+def _heard_within(world: ContactsTable, table: Table) -> Any:
+    """Return the metres within which two nodes hear each other; None if the generator decides."""
+    return with_radio(world.radio, table.data, {"range": world.range})["range"]
 
 
 def _contacts(world: ContactsTable, table: Table, seed: int) -> ContactList:
     """Return contacts from a generator, the lake or files. An unusable row is an error, never skipped."""
     if world.generator is not None:
-        range_m = with_radio(world.radio, table.data, {"range": world.range})["range"]
-        return generators.generated(world, table, seed, range_m)
+        return generators.generated(world, table, seed, _heard_within(world, table))
     if world.trace is not None:
         return _stored(world, table, world.trace)
     if world.contacts is None:
