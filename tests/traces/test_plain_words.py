@@ -201,6 +201,38 @@ def test_rejects_are_compared_with_the_rows_before_them(kind: str, line: str, mo
     assert str(caught.value).startswith(f"f: 39,000 of the first {read:,} rows are rejected")
 
 
+@pytest.mark.parametrize("by_column", [True, False])
+def test_after_many_rejects_a_regular_block_is_checked_row_by_row(
+    by_column: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(rejects, "MAX_REJECTS", 30)
+    monkeypatch.setattr(line_files, "LEAST_PLAIN_BYTES", 1)
+    monkeypatch.setattr(plain_columns, "ROWS_BETWEEN", 100)
+    rows = ["n,0,1,1", *["n, 0,1,1,"] * 99, *(f"n,{at},1,1" for at in range(1, 60))]
+    summary = Summary(file="f", format="positions")
+    lines = NumberedLines(io.BytesIO("\n".join(["node,time,x,y", *rows, ""]).encode()), "f")
+    with pytest.raises(BadInput, match="f: 99 of the first 106 rows are rejected"):
+        list(batches(read_positions(lines if by_column else iter(lines), summary), summary, 105))
+
+
+def test_one_bad_line_leaves_most_of_a_large_file_to_the_columns(monkeypatch: pytest.MonkeyPatch):
+    parsed = []
+    original = plain_columns.PlainBlocks._rows_in
+
+    def rows_in(self: Any, first: int, data: bytes) -> Any:
+        rows = original(self, first, data)
+        parsed.extend(data.splitlines() if rows else ())
+        return rows
+
+    monkeypatch.setattr(plain_columns.PlainBlocks, "_rows_in", rows_in)
+    lines = regular_file("tij")
+    bad = [*lines[:20_000], "nonsense", *lines[20_000:]]
+    summary = Summary(file="f", format="tij")
+    list(READERS["tij"](NumberedLines(io.BytesIO("\n".join([*bad, ""]).encode()), "f"), summary))
+    assert (summary.rows_read, summary.rows_rejected) == (40_001, 1)
+    assert len(parsed) > 25_000
+
+
 def test_frames_and_speeds_outside_the_range_of_numbers_give_no_warning():
     rows = [*(f"1 {frame} 0 0" for frame in range(80_000)), "1 1e308 0 0"]
     summary = Summary(file="f", format="positions")

@@ -24,12 +24,12 @@ _BLOCK: Final = 1 << 13
 """Bytes read at once. Of a broken archive, what comes before the block with the damage is read."""
 
 _PART: Final = 1 << 15
-"""Bytes of an irregular block that are decoded at once. `plain_block` encodes again what was not read."""
+"""Bytes of an irregular block that are decoded at once. Few, because `plain_block` encodes the others again."""
 
 PLAIN_BYTES: Final = MAX_LINE // 2
 LEAST_PLAIN_BYTES: Final = 1 << 15
 """The size of a block that is parsed by column. Fewer bytes are read sooner one line after the other."""
-_BLANK_LINE: Final = re.compile(rb"\n\n")  # a third of the time of `in`
+_BLANK_LINE: Final = re.compile(rb"\n\n")  # `search` takes a third of the time of `in`
 
 
 class BadRow(Exception):
@@ -96,8 +96,8 @@ class NumberedLines(Iterator[tuple[int, str]]):
             self._ended = True
         self._decoded, self._has_nul = iter(lines), "\0" in text
 
-    def plain_block(self, quotes: bool = False) -> tuple[int, bytes] | None:
-        """Take the next whole lines, up to half a mebibyte, with the number of the first; None if irregular.
+    def plain_block(self, most: int, quotes: bool = False) -> tuple[int, bytes] | None:
+        """Take the next whole lines, up to so many bytes, with the number of the first; None if irregular.
 
         Regular are blocks of some size in ASCII without single carriage returns, NULs, blank lines, `#` and,
         unless `quotes` is true, quotes. Other lines stay, to be read one by one. Lines of a block end with a
@@ -109,13 +109,13 @@ class NumberedLines(Iterator[tuple[int, str]]):
         held = "\n".join([*self._decoded, self._rest]).encode() + self._held
         self._rest, parts, size = "", [held], len(held)
         try:
-            while size < PLAIN_BYTES and self._failure is None and (data := self._read(_BLOCK)):
+            while size < most and self._failure is None and (data := self._read(_BLOCK)):
                 parts.append(data)
                 size += len(data)
         except Exception as error:  # of whatever archive; raised when the lines before it have been read
             self._failure = error
         self._held = b"".join(parts)
-        end = self._held.rfind(b"\n") + 1
+        end = self._held.rfind(b"\n", 0, most) + 1
         block = self._held[:end]
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n")

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from precede.core.instants import SECOND, Duration, Instant, format_duration
+from precede.files import rejects
 from precede.traces.intervals import Floats, Ints
 from precede.traces.records import MAX_NODES, Nodes, Row, SegmentRow, Summary
 
@@ -89,7 +90,7 @@ class Tracks:
         last.at, last.x, last.y, last.line, last.joined, last.way = at, x, y, line, True, way
 
     def add_block(self, samples: Samples) -> Iterator[Row]:
-        """Add samples as `add` does: at once if all go on in time, without a gap or a jump; else one by one."""
+        """Add samples as `add` does. Those of a regular block are added at once (`_is_regular`)."""
         names = samples.names
         lasts = {place: self._tracks[name] for place, name in enumerate(names) if name in self._tracks}
         joined = _after(lasts, samples)
@@ -118,6 +119,8 @@ class Tracks:
 
     def _is_regular(self, lasts: dict[int, _Last], samples: Samples, before: Ints, after: Ints) -> bool:
         """Does every step go forward in time, within the limits? It leads from `before` to `after`."""
+        if self._summary.rows_rejected > rejects.MAX_REJECTS:  # `check_rejects` needs the rows read by then
+            return False
         steps = samples.at[after] - samples.at[before]
         if (steps <= 0).any() or any(last.way < 0 for last in lasts.values()):
             return False

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from precede.core.instants import SECOND
+from precede.files import lines as files
 from precede.files.lines import BadRow, NumberedLines, name_of
 from precede.traces.intervals import Ints
 from precede.traces.lines import MAX_SECONDS, MOST_METRES
@@ -77,23 +78,37 @@ class PlainBlocks(Generic[_Rows]):
         self._width, self._names, self._numbers = width, names, numbers
         self._rows_of, self._separator, self._table = rows_of, separator, table
         self._next_line = 0
+        self._bytes = files.PLAIN_BYTES
 
     def after(self, line: int) -> Iterator[_Rows]:
-        """Return the rows of the blocks after a line, as long as they are regular; mostly none is tried."""
+        """Return the rows of the regular blocks that follow a line. Most calls try none (`ROWS_BETWEEN`)."""
         return iter(()) if self._lines is None or line < self._next_line else self._blocks(self._lines, line)
 
     def _blocks(self, lines: NumberedLines, line: int) -> Iterator[_Rows]:
-        self._next_line = line + ROWS_BETWEEN
-        while taken := lines.plain_block(quotes=self._table is not None):
-            first, data = taken
-            self._next_line = first + ROWS_BETWEEN
-            table = data if self._table is None else self._table(data)
-            columns = None if table is None else self._parsed(table)
-            rows = None if columns is None else self._rows_of(PlainBlock(first, *columns, data))
-            if not rows:
-                lines.put_back(data)
+        """Take block after block. One bad line makes a block irregular, so smaller ones are tried then."""
+        least = 2 * files.LEAST_PLAIN_BYTES
+        while True:
+            self._next_line = line + ROWS_BETWEEN
+            taken = lines.plain_block(self._bytes, quotes=self._table is not None)
+            rows = None
+            if taken is not None:
+                first, data = taken
+                rows = self._rows_in(first, data)
+                if not rows:
+                    lines.put_back(data)
+            if rows:
+                yield rows
+                line = first + data.count(b"\n") - 1
+                self._bytes = min(2 * self._bytes, files.PLAIN_BYTES)
+            elif self._bytes > least:
+                self._bytes = max(self._bytes // 4, least)
+            else:
                 return
-            yield rows
+
+    def _rows_in(self, first: int, data: bytes) -> _Rows | None:
+        table = data if self._table is None else self._table(data)
+        columns = None if table is None else self._parsed(table)
+        return None if columns is None else self._rows_of(PlainBlock(first, *columns, data))
 
     def _parsed(self, block: bytes) -> tuple[list[NameColumn], list[Floats]] | None:
         import pyarrow as pa
