@@ -53,6 +53,16 @@ def test_how_many_tasks_follow_a_shuffle_is_left_to_spark_and_the_user(master, t
     assert _settings(master, {setting: "900"}, tmp_path, "x")[setting] == "900"
 
 
+def test_a_light_java_leaves_the_choice_of_a_collector_to_the_user(tmp_path, monkeypatch):
+    options = "spark.driver.extraJavaOptions"
+    light = _settings("local[2]", {}, tmp_path, "x", light=True)[options]
+    assert light.endswith("-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    written = _settings("local[2]", {options: "-XX:+UseParallelGC"}, tmp_path, "x", light=True)[options]
+    assert written.endswith("-XX:TieredStopAtLevel=1 -XX:+UseParallelGC")
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xmx1g -XX:+UseG1GC")
+    assert "GC" not in _settings("local[2]", {}, tmp_path, "x", light=True)[options]
+
+
 def test_java_homes_are_chosen_by_version(tmp_path, monkeypatch):
     for version in ("17.0.15", "1.8.0_412", "21", "11.0.2", "25.0.2"):
         home = tmp_path / version

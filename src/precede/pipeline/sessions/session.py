@@ -55,7 +55,9 @@ _SETTINGS: Final = {
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.log.level": "ERROR",
 }
-_LIGHT: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_LIGHT: Final = "-XX:TieredStopAtLevel=1"
+_COLLECTOR: Final = "-XX:+UseSerialGC"
+_JAVA_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 
 @contextmanager
@@ -170,8 +172,9 @@ def _settings(
     settings["spark.sql.warehouse.dir"] = (scratch / "warehouse").as_uri()
     settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     if light:
-        settings["spark.driver.extraJavaOptions"] += f" {_LIGHT}"
-        settings["spark.executor.extraJavaOptions"] = _LIGHT
+        options = _light_options(conf)
+        settings["spark.driver.extraJavaOptions"] += f" {options}"
+        settings["spark.executor.extraJavaOptions"] = options
     if _LOOPBACK.match(master):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
     if not is_embedded(master):
@@ -181,6 +184,14 @@ def _settings(
         is_list = key in SEPARATORS and key in settings
         settings[key] = settings[key] + SEPARATORS[key] + value if is_list else value
     return settings
+
+
+def _light_options(conf: Mapping[str, str]) -> str:
+    """Return the options of a Java that mostly distributes work. Java refuses a collector beside the user's."""
+    written = [conf.get(f"spark.{which}.extraJavaOptions", "") for which in ("driver", "executor")]
+    written += [os.environ.get(variable, "") for variable in _JAVA_VARIABLES]
+    has_collector = re.search(r"-XX:\+Use\w*GC\b", " ".join(written))
+    return _LIGHT if has_collector else f"{_LIGHT} {_COLLECTOR}"
 
 
 def _storage_settings(master: str) -> dict[str, str]:
