@@ -116,7 +116,7 @@ RUNS: Final = Table(
         Column("rows", "bigint", "rows in `events`", True),
         Column("events", "bigint", "events that the simulator handled", True),
         Column("end_us", "bigint", "world time when it ended", True),
-        Column("cpu_s", "double", "CPU seconds of the simulation, and of measures that are taken while it runs", True),
+        Column("cpu_s", "double", "CPU seconds of the simulation and of measures taken while it runs", True),
         Column("attempt", "int", "the attempt of its task that finished it, from 0"),
         Column("worker", "string", "host and process that ran it"),
         Column("finished_at", "string", "when it finished, UTC"),

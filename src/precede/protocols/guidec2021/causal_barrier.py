@@ -115,6 +115,12 @@ class CausalBarrier(BatchOrdering):
         self._wake([(stream, id.number)], effects)
         return envelope, effects
 
+    def take_envelopes(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+        for envelope in envelopes:
+            self._take(
+                envelope, stream_of(envelope.message.id), Deliver(envelope.message, envelope), now, effects
+            )
+
     def take_parsed(self, contents: list[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
         for parsed in contents:
             self._take(parsed.envelope, parsed.stream, parsed.deliver, now, effects)

@@ -111,7 +111,7 @@ class BatchOrdering(Ordering):
     _arrive_is_own: bool | None = None
 
     def arrive(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
-        self.take_parsed([ParsedEnvelope(envelope) for envelope in envelopes], now, effects)
+        self.take_envelopes(envelopes, now, effects)
 
     def arrive_batch(self, batch: Batch, now: Instant, effects: list[Effect]) -> None:
         is_own = self._arrive_is_own
@@ -123,6 +123,10 @@ class BatchOrdering(Ordering):
         else:
             self.take_parsed(batch.contents, now, effects)
 
+    def take_envelopes(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+        """Do the same as `take_parsed`. Override it where a whole `ParsedEnvelope` is more than needed."""
+        self.take_parsed([ParsedEnvelope(envelope) for envelope in envelopes], now, effects)
+
     @abstractmethod
     def take_parsed(self, contents: list[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
         """Take messages received for the first time. Many nodes may share their parsed envelopes."""
@@ -131,6 +135,10 @@ class BatchOrdering(Ordering):
 @mypyc_attr(allow_interpreted_subclasses=True)
 class OneByOneOrdering(BatchOrdering):
     """An ordering that takes messages one at a time."""
+
+    def take_envelopes(self, envelopes: Sequence[Envelope], now: Instant, effects: list[Effect]) -> None:
+        for envelope in envelopes:
+            self.take(envelope, Deliver(envelope.message, envelope), now, effects)
 
     def take_parsed(self, contents: list[ParsedEnvelope], now: Instant, effects: list[Effect]) -> None:
         for parsed in contents:
