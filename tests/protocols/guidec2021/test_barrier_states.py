@@ -1,4 +1,4 @@
-"""What a `causal_barrier` node knows after a restart, after the cut of another node, and of a source that lies."""
+"""What a `causal_barrier` node knows after a restart, after another node's cut, and of a source that lies."""
 
 from __future__ import annotations
 
