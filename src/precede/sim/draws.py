@@ -5,42 +5,57 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, final
 
+import numpy as np
+from mypy_extensions import i64
+
 from precede.core.instants import Duration, Instant
 from precede.sim.flight import Flight
 
 try:
-    from librt.strings import read_i64_le
+    from librt.strings import read_i32_le, read_i64_le
 except ImportError:
-    from precede.core.compiling import read_i64_le
+    from precede.core.compiling import read_i32_le, read_i64_le
 
 MOST_AT_ONCE: Final = 1024
 _FIRST_BLOCK: Final = 64
 _GROWTH: Final = 4
-_WIDTH: Final = 8
+_SHORT: Final = 4
+_LONG: Final = 8
 
 
 @final
 class Draws(Flight):
     """Gives whole numbers one at a time. It draws them in blocks, which grow up to `size` numbers.
 
-    As a `Flight` it gives the time of each packet of a node.
+    As a `Flight` it gives the time of each packet of a node. A block is bytes, in words of 32 bits if its
+    numbers fit: each node of a large world has one, and reads it from memory.
     """
 
     def __init__(self, block: Callable[[int], Any], size: int = MOST_AT_ONCE) -> None:
+        self._drawn = b""
+        self._place: i64 = 0
+        self._width: i64 = _SHORT
         self._block = block
         self._size = size
         self._count = min(_FIRST_BLOCK, size)
-        self._drawn = b""  # bytes, because a list of numbers would need five times the memory
-        self._place = 0
 
     def next(self) -> int:
-        drawn, place = self._drawn, self._place
-        if place == len(drawn):
-            drawn = self._drawn = self._block(self._count).tobytes()
-            self._count = min(_GROWTH * self._count, self._size)
-            place = 0
-        self._place = place + _WIDTH
-        return read_i64_le(drawn, place)
+        if self._place == len(self._drawn):
+            self._draw()
+        place = self._place
+        self._place = place + self._width
+        if self._width == _SHORT:
+            return read_i32_le(self._drawn, place)
+        return read_i64_le(self._drawn, place)
+
+    def _draw(self) -> None:
+        drawn = self._block(self._count)
+        short = drawn.astype(np.int32)
+        fits = bool((short == drawn).all())
+        self._width = _SHORT if fits else _LONG
+        self._drawn = (short if fits else drawn).tobytes()
+        self._count = min(_GROWTH * self._count, self._size)
+        self._place = 0
 
     def takes(self, now: Instant) -> Duration:
         return self.next()
