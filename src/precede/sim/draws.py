@@ -27,14 +27,14 @@ _LONG: Final = 8
 class Draws(Flight):
     """Gives whole numbers one at a time. It draws them in blocks, which grow up to `size` numbers.
 
-    As a `Flight` it gives the time of each packet of a node. A block is bytes, in words of 32 bits if its
+    As a `Flight` it gives the time of each packet of a node. A long block is kept in words of 32 bits if its
     numbers fit: each node of a large world has one, and reads it from memory.
     """
 
     def __init__(self, block: Callable[[int], Any], size: int = MOST_AT_ONCE) -> None:
         self._drawn = b""
         self._place: i64 = 0
-        self._width: i64 = _SHORT
+        self._width: i64 = _LONG
         self._block = block
         self._size = size
         self._count = min(_FIRST_BLOCK, size)
@@ -50,10 +50,12 @@ class Draws(Flight):
 
     def _draw(self) -> None:
         drawn = self._block(self._count)
-        short = drawn.astype(np.int32)
-        fits = bool((short == drawn).all())
-        self._width = _SHORT if fits else _LONG
-        self._drawn = (short if fits else drawn).tobytes()
+        self._width = _LONG
+        if self._count > _FIRST_BLOCK:
+            short = drawn.astype(np.int32)
+            if (short == drawn).all():
+                drawn, self._width = short, _SHORT
+        self._drawn = drawn.tobytes()
         self._count = min(_GROWTH * self._count, self._size)
         self._place = 0
 
