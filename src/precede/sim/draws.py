@@ -27,8 +27,8 @@ _LONG: Final = 8
 class Draws(Flight):
     """Gives whole numbers one at a time. It draws them in blocks, which grow up to `size` numbers.
 
-    As a `Flight` it gives the time of each packet of a node. A long block is kept in words of 32 bits if its
-    numbers fit: each node of a large world has one, and reads it from memory.
+    As a `Flight` it gives the time of each packet of a node. The longest blocks are kept in words of 32 bits if
+    their numbers fit: each node of a large world has one, and reads it from memory.
     """
 
     def __init__(self, block: Callable[[int], Any], size: int = MOST_AT_ONCE) -> None:
@@ -51,7 +51,7 @@ class Draws(Flight):
     def _draw(self) -> None:
         drawn = self._block(self._count)
         self._width = _LONG
-        if self._count > _FIRST_BLOCK:
+        if self._count == MOST_AT_ONCE:  # converting a shorter one takes longer than it saves
             short = drawn.astype(np.int32)
             if (short == drawn).all():
                 drawn, self._width = short, _SHORT
