@@ -44,7 +44,7 @@ class Processes:
     def __init__(self) -> None:
         self.names = Names()
         self.codes: dict[int, int] = {}
-        self._first_lives = np.empty(0, np.int32)  # by the code of a name: the process of incarnation 0
+        self._first_processes = np.empty(0, np.int32)  # by the code of a name: the process of incarnation 0
         self._is_alike = True  # is the code of each first incarnation that of the name?
 
     def read(
@@ -59,13 +59,13 @@ class Processes:
             pairs, inverse = np.unique((named.astype(np.int64) << 32) | number, return_inverse=True)
             table = [self.codes.setdefault(int(pair), len(self.codes)) for pair in pairs]
             return named, np.asarray(np.array(table, np.int32)[inverse])
-        known = self._first_lives.size
+        known = self._first_processes.size
         if known < len(self.names.codes):
             unseen = range(known, len(self.names.codes))
             codes = [self.codes.setdefault(node << 32, len(self.codes)) for node in unseen]
-            self._first_lives = np.concatenate((self._first_lives, np.array(codes, np.int32)))
-            self._is_alike = bool((self._first_lives == np.arange(self._first_lives.size)).all())
-        return named, named if self._is_alike else self._first_lives.take(named)
+            self._first_processes = np.concatenate((self._first_processes, np.array(codes, np.int32)))
+            self._is_alike = bool((self._first_processes == np.arange(self._first_processes.size)).all())
+        return named, named if self._is_alike else self._first_processes.take(named)
 
     def one_incarnation_each(self) -> bool:
         """Return whether no node had two incarnations."""
